@@ -1,0 +1,1 @@
+"""Joint energy-based models of many attributes: the science, and nothing else."""

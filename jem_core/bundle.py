@@ -1,0 +1,169 @@
+"""A model directory: weights, start distribution, buffer samples, label counts, and what the evaluation wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from jem_core.buffer import JointBuffer
+from jem_core.data.support import Support
+from jem_core.gaussian import LowRankGaussian, Preconditioner
+from jem_core.model import JointEnergyModel, check_weights
+from jem_core.samplers import LangevinSettings
+
+FORMAT = 1
+WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
+REPORTS = ("calibration", "evaluation", "curves")
+SAMPLING_DEFAULTS = {
+    "steps": 60,
+    "grad_coef": 1.0,
+    "noise_std": 0.001,
+    "grad_clamp": None,
+    "steps_per_sweep": 1,
+    "preconditioner": 0.0,  # strength; 0 is off
+    "guidance": 1.0,
+    "augment_every": 0,
+}
+
+
+@dataclass
+class Bundle:
+    """Everything that belongs to one trained model."""
+
+    name: str
+    config: dict
+    model: JointEnergyModel
+    gaussian: LowRankGaussian
+    buffer: JointBuffer
+    support: Support
+    reports: dict[str, dict] = field(default_factory=dict)
+    directory: Path | None = None
+
+    @property
+    def calibration(self) -> dict | None:
+        return self.reports.get("calibration")
+
+    @property
+    def evaluation(self) -> dict | None:
+        return self.reports.get("evaluation")
+
+    @property
+    def curves(self) -> dict | None:
+        return self.reports.get("curves")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def device(self) -> torch.device:
+        return self.gaussian.mean.device
+
+    @property
+    def sampling(self) -> dict:
+        """The settings that suit this model."""
+        return SAMPLING_DEFAULTS | self.config.get("sampling", {})
+
+    def langevin(self, **changes: float | int | None) -> tuple[LangevinSettings, int]:
+        """The model's own settings with these changes, and how often chains are augmented."""
+        unknown = sorted(set(changes) - set(SAMPLING_DEFAULTS))
+        if unknown:
+            choices = ", ".join(SAMPLING_DEFAULTS)
+            raise ValueError(f"There is no sampling setting {unknown[0]!r}; choose one of {choices}.")
+        chosen = self.sampling | changes
+        strength = chosen["preconditioner"]
+        settings = LangevinSettings(
+            grad_coef=chosen["grad_coef"],
+            noise_std=chosen["noise_std"],
+            grad_clamp=chosen["grad_clamp"],
+            steps_per_sweep=chosen["steps_per_sweep"],
+            guidance=chosen["guidance"],
+            preconditioner=Preconditioner.from_gaussian(self.gaussian, strength) if strength else None,
+        )
+        return settings, chosen["augment_every"]
+
+    @classmethod
+    def read(cls, directory: Path | str, device: torch.device | str = "cpu") -> Bundle:
+        """Load a model directory; every file is checked against the size and hash in its config before use."""
+        directory = Path(directory)
+        config = read_config(directory)
+        for name, facts in config.get("files", {}).items():
+            check_file(directory / name, facts)
+        model = JointEnergyModel(**config["model"])
+        model.load_state_dict(load_file(directory / WEIGHTS), strict=True)
+        check_weights(model)
+        model.to(device).eval().requires_grad_(False)
+        return cls(
+            name=config.get("name", directory.name),
+            config=config,
+            model=model,
+            gaussian=LowRankGaussian.load(directory / START).to(device),
+            buffer=JointBuffer.load(directory / BUFFER),
+            support=Support.load(directory / SUPPORT),
+            reports={
+                name: json.loads(path.read_text()) for name in REPORTS if (path := directory / f"{name}.json").is_file()
+            },
+            directory=directory,
+        )
+
+    def write(self, directory: Path | str) -> None:
+        """Write the whole directory; hashes of the binary files go into config.json."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        weights = {name: value.contiguous() for name, value in self.model.state_dict().items()}
+        save_file(weights, directory / WEIGHTS)
+        self.gaussian.save(directory / START)
+        self.buffer.save(directory / BUFFER)
+        self.support.save(directory / SUPPORT)
+        files = {name: file_facts(directory / name) for name in (WEIGHTS, START, BUFFER, SUPPORT)}
+        self.config = self.config | {
+            "format": FORMAT,
+            "name": self.name,
+            "model": self.model.config(),
+            "sampling": self.sampling,
+            "files": files,
+        }
+        write_json(directory / "config.json", self.config)
+        for name, report in self.reports.items():
+            write_json(directory / f"{name}.json", report)
+        self.directory = directory
+
+
+def read_config(directory: Path) -> dict:
+    path = directory / "config.json"
+    if not path.is_file():
+        raise ValueError(f"{directory} is no model directory: it has no config.json.")
+    try:
+        config = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is no readable JSON: {error}.") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT or "model" not in config:
+        raise ValueError(f"{path} is not of format {FORMAT}; it was written by another version or another program.")
+    return config
+
+
+def check_file(path: Path, facts: dict) -> None:
+    """Refuse a file that is missing, cut short or altered."""
+    if not path.is_file():
+        raise ValueError(f"The model's file {path.name} is missing in {path.parent}.")
+    size = path.stat().st_size
+    if size != facts["size"]:
+        raise ValueError(f"The model's file {path.name} has {size} bytes; its config says {facts['size']}.")
+    if file_facts(path)["sha256"] != facts["sha256"]:
+        raise ValueError(f"The model's file {path.name} was altered: its hash is not the one in its config.")
+
+
+def file_facts(path: Path) -> dict:
+    return {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def write_json(path: Path, value: dict) -> None:
+    """Readable JSON, replaced in one move."""
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    temporary.replace(path)

@@ -1,0 +1,129 @@
+"""The persistent chains of a training run: where they start, what is asked of them, when they begin anew."""
+
+import torch
+from torch import Tensor
+
+from jem_core.buffer import JointBuffer, decode
+from jem_core.condition import FREE
+from jem_core.config import TrainConfig
+from jem_core.data.transforms import augment_chains
+from jem_core.gaussian import LowRankGaussian, Preconditioner
+from jem_core.model import JointEnergyModel
+from jem_core.objectives import random_conditions
+from jem_core.samplers import ChainState, LangevinSettings, Sampler, saturated
+
+
+class ChainPool:
+    """One rank's chains: a joint buffer, the sampler that moves them, and the training labels they are asked from."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        model: JointEnergyModel,
+        gaussian: LowRankGaussian,
+        labels: Tensor,
+        generator: torch.Generator,
+        ranks: int = 1,
+    ) -> None:
+        self.config, self.gaussian, self.labels, self.generator = config, gaussian, labels, generator
+        self.device = gaussian.mean.device
+        strength = config.preconditioner
+        langevin = LangevinSettings(
+            grad_coef=config.grad_coef,
+            noise_std=config.noise_std,
+            grad_clamp=config.grad_clamp or None,
+            steps_per_sweep=config.steps_per_sweep,
+            preconditioner=Preconditioner.from_gaussian(gaussian, strength) if strength else None,
+        )
+        # Factored JEM samples x from its marginal; the joint draws labels and images in turn (Algorithm 1).
+        self.sampler = Sampler("marginalizing" if config.objective == "jem" else "resampling", model, langevin)
+        known = (labels != FREE).sum(dim=0).clamp(min=1)
+        self.frequency = ((labels == 1).sum(dim=0) / known).to(self.device)
+        noise = gaussian.residual_std**2 * gaussian.mean.numel()
+        self.data_variance = gaussian.scales.square().sum().item() + noise
+        size = max(1, config.buffer_size // ranks)
+        self.buffer = JointBuffer.empty(size, model.image_size, model.num_attributes, config.buffer_policy)
+        if config.objective != "supervised":
+            fresh = self.fresh(size)
+            self.buffer.push(fresh.x, fresh.y, fresh.condition, generator)
+
+    def conditions_of(self, labels: Tensor) -> Tensor:
+        """What is asked of chains: nothing for joint chains, a random part of these labels for semi-conditional."""
+        if self.config.objective != "gibbs-jem" or self.config.chains == "joint":
+            return torch.full_like(labels, FREE)
+        return random_conditions(labels, self.frequency, self.config.max_conditions, self.generator)
+
+    def fresh(self, n: int) -> ChainState:
+        """Chains at the start distribution, each with a condition taken from a random training row."""
+        draw = self.gaussian.sample if self.config.start == "informed" else self.gaussian.uniform
+        return self.sampler.init(draw(n, self.generator), self._random_conditions(n), self.generator)
+
+    def draw(self, n: int) -> tuple[ChainState, Tensor]:
+        """Chains of the buffer, augmented, some with a new condition; a fresh fraction starts anew."""
+        config, generator = self.config, self.generator
+        slots = self.buffer.draw(n, generator)
+        x = decode(self.buffer.images[slots].to(self.device), generator)
+        x = augment_chains(x, generator, config.chain_flip, config.chain_blur, config.chain_blur_sigma)
+        condition = self.buffer.conditions[slots].long().to(self.device)
+        coin = torch.rand(n, 1, generator=generator, device=self.device)
+        condition = torch.where(coin < config.switch_fraction, self._random_conditions(n), condition)
+        fresh = self.fresh(n)
+        renew = torch.rand(n, generator=generator, device=self.device) < config.fresh_fraction
+        state = self.sampler.init(
+            torch.where(renew.view(-1, 1, 1, 1), fresh.x, x),
+            torch.where(renew.view(-1, 1), fresh.condition, condition),
+            generator,
+        )
+        return state, slots
+
+    def keep(self, chains: ChainState, slots: Tensor, stuck: Tensor) -> None:
+        """Back into the buffer; a stuck chain begins anew."""
+        if stuck.any():
+            fresh = self.fresh(int(stuck.sum()))
+            for field in ("x", "y", "condition"):
+                getattr(chains, field)[stuck] = getattr(fresh, field)
+        self.buffer.push(chains.x, chains.y, chains.condition, self.generator, slots)
+
+    @torch.no_grad()
+    def stuck(self, chains: ChainState, data_level: list[float]) -> Tensor:
+        """Chains in a corner of the cube, or far below the data's energy: their gradient teaches nothing."""
+        if not self.config.restart_stuck:
+            return torch.zeros(len(chains.x), dtype=torch.bool, device=self.device)
+        if not data_level:  # the first iteration: nothing to compare with yet
+            return saturated(chains.x)
+        mean, spread = data_level
+        log_prob = self.sampler.model.log_prob(chains.x, chains.y, chains.condition != FREE)
+        return saturated(chains.x) | (log_prob > mean + self.config.stuck_spreads * max(spread, 1.0))
+
+    def neighbours(self) -> Tensor:
+        """Buffer samples for the entropy part of the KL term."""
+        slots = self.buffer.draw(self.config.entropy_samples, self.generator)
+        return decode(self.buffer.images[slots].to(self.device), self.generator)
+
+    def contrast(self, x: Tensor) -> float:
+        """The chains' pixel spread around the data's mean, as a ratio to the data's own."""
+        variance = (x - self.gaussian.mean).square().sum(dim=(1, 2, 3)).mean().item()
+        return (variance / self.data_variance) ** 0.5
+
+    def fresh_chains_are_healthy(self, model: JointEnergyModel, generator: torch.Generator, n: int = 16) -> bool:
+        """Whether unconditional chains from the start distribution still end at images."""
+        sampler = Sampler(self.sampler.name, model, self.sampler.settings)
+        free = torch.full((n, model.num_attributes), FREE, device=self.device)
+        state = sampler.init(self.gaussian.sample(n, generator), free, generator)
+        for _ in range(self.config.sample_steps):
+            state, info = sampler.step(state, generator)
+        return info.diverged.float().mean().item() < 0.25 and 1 / 2 < self.contrast(state.x) < 2
+
+    def _random_conditions(self, n: int) -> Tensor:
+        pick = torch.randint(len(self.labels), (n,), generator=self.generator, device=self.device).cpu()
+        return self.conditions_of(self.labels[pick].to(self.device))
+
+
+def redistribute(buffers: list[dict[str, Tensor]], rank: int, ranks: int) -> dict[str, Tensor]:
+    """This rank's share of the buffers of all ranks that wrote a checkpoint."""
+    if len(buffers) == ranks:
+        return buffers[rank]
+    merged = {name: torch.cat([part[name] for part in buffers]) for name in ("images", "labels", "conditions")}
+    mine = {name: value[rank::ranks].contiguous() for name, value in merged.items()}
+    filled = torch.tensor(len(mine["images"]))
+    return mine | {"capacity": filled, "seen": filled, "policy": buffers[0]["policy"]}

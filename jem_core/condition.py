@@ -1,0 +1,101 @@
+"""What is asked of a sample: for each attribute with, without, or free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import torch
+from torch import Tensor
+
+FREE, WITHOUT, WITH = -1, 0, 1
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A value for each attribute name: WITH (1), WITHOUT (0) or FREE (-1)."""
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.names):
+            raise ValueError(f"The condition has {len(self.values)} values for {len(self.names)} attributes.")
+        for name, value in zip(self.names, self.values, strict=True):
+            if value not in (FREE, WITHOUT, WITH):
+                raise ValueError(f"{name} is asked for as {value!r}; choose 1 (with), 0 (without) or -1 (free).")
+
+    @classmethod
+    def free(cls, names: Sequence[str]) -> Condition:
+        """Nothing is asked for."""
+        return cls(tuple(names), (FREE,) * len(names))
+
+    @classmethod
+    def from_dict(cls, names: Sequence[str], wishes: Mapping[str, bool | int | None]) -> Condition:
+        """From {"Male": True, "Bangs": False}; None and -1 leave an attribute free."""
+        for name in wishes:
+            check_name(name, names)
+        values = (wishes.get(name) for name in names)
+        return cls(tuple(names), tuple(FREE if value is None else int(value) for value in values))
+
+    @classmethod
+    def from_lists(cls, names: Sequence[str], wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> Condition:
+        """From the names to have and the names not to have."""
+        wanted, unwanted = list(wanted), list(unwanted)
+        for name in wanted + unwanted:
+            check_name(name, names)
+        both = sorted(set(wanted) & set(unwanted))
+        if both:
+            raise ValueError(f"{both[0]} is asked for both with and without; choose one of the two, or leave it free.")
+        return cls.from_dict(names, {name: True for name in wanted} | {name: False for name in unwanted})
+
+    @classmethod
+    def from_tensor(cls, names: Sequence[str], values: Tensor) -> Condition:
+        """From a tensor of K values in {-1, 0, 1}."""
+        if values.shape != (len(names),):
+            raise ValueError(f"The condition has shape {tuple(values.shape)}; expected ({len(names)},).")
+        return cls(tuple(names), tuple(int(value) if value == int(value) else value for value in values.tolist()))
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        return tuple(name for name, value in zip(self.names, self.values, strict=True) if value == WITH)
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        return tuple(name for name, value in zip(self.names, self.values, strict=True) if value == WITHOUT)
+
+    def tensor(self, n: int | None = None, device: torch.device | str = "cpu") -> Tensor:
+        """The values as int64: (K,), or (n, K) for n chains that share the condition."""
+        values = torch.tensor(self.values, dtype=torch.int64, device=device)
+        return values if n is None else values.expand(n, -1).clone()
+
+    def matches(self, labels: Tensor) -> Tensor:
+        """Which rows of labels (N, K) have every asked value; an unknown label (-1) does not match."""
+        asked = self.tensor(device=labels.device)
+        return ((labels == asked) | (asked == FREE)).all(dim=-1)
+
+    def __str__(self) -> str:
+        wanted, unwanted = (" and ".join(map(plain, names)) for names in (self.wanted, self.unwanted))
+        if not unwanted:
+            return wanted or "anything"
+        return (
+            f"{wanted}, not {unwanted.replace(' and ', ' or ')}"
+            if wanted
+            else f"not {unwanted.replace(' and ', ' or ')}"
+        )
+
+
+def plain(name: str) -> str:
+    """An attribute's name as a person would write it: Wearing_Hat is "Wearing Hat"."""
+    return name.replace("_", " ")
+
+
+def check_name(name: str, names: Sequence[str]) -> None:
+    """Refuse an unknown attribute with the nearest valid names."""
+    if name in names:
+        return
+    lower = {known.lower(): known for known in names}
+    near = get_close_matches(str(name).lower()[:100], lower, n=3, cutoff=0.4)
+    choices = " or ".join(lower[key] for key in near) if near else ", ".join(names)
+    raise ValueError(f"There is no attribute {str(name)[:100]!r}; did you mean {choices}?")

@@ -1,0 +1,175 @@
+"""Every key of a training run, with its default and the reason; YAML files and the command line override them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import yaml
+
+CHOICES = {
+    "objective": ("supervised", "jem", "gibbs-jem"),
+    "chains": ("joint", "semi-conditional"),
+    "negative_labels": ("sampled", "marginalized"),
+    "buffer_policy": ("ring", "reservoir", "in-place"),
+    "start": ("informed", "uniform"),
+    "schedule": ("constant", "cosine", "steps"),
+    "precision": ("float32", "bfloat16"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """One run. The defaults are tuned for two CPU cores; the paper's values stand in train/configs/paper-*.yaml."""
+
+    # What is learned.
+    objective: str = "gibbs-jem"
+    chains: str = "semi-conditional"  # joint: the paper's sampler; semi-conditional: a condition of its own a chain
+    negative_labels: str = "sampled"  # the label noise steadies training of joint chains
+    cross_entropy_weight: float = 1.0  # of -log p(y | x); 1 is the likelihood
+    width: int = 32
+    seed: int = 0
+
+    # How long, and how fast.
+    iterations: int = 6000
+    batch_size: int = 32  # images, and chains
+    learning_rate: float = 2e-4
+    warmup_iterations: int = 50
+    schedule: str = "cosine"  # to final_rate of the rate; steps: times decay_factor at each of decay_at
+    final_rate: float = 0.05
+    decay_at: tuple[int, ...] = ()
+    decay_factor: float = 0.3
+    supervised_iterations: int = 0  # a warm start by cross-entropy alone
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    grad_norm_clip: float = 0.5  # 0 is off
+    ema: float = 0.999
+    data_noise: float = 0.03  # after dequantization; smooths the energy between training images
+
+    # The chains of an iteration.
+    langevin_steps: int = 10
+    steps_per_sweep: int = 1
+    final_langevin_steps: int = 0  # of the last final_phase of the run; 0: the same
+    final_phase: float = 0.2
+    grad_coef: float = 1.0
+    noise_std: float = 0.001
+    grad_clamp: float = 1.0  # bound on each element of the Langevin gradient; 0 is off
+    preconditioner: float = 10.0  # strength; 0 is off
+    start: str = "informed"
+    start_rank: int = 64
+    fresh_fraction: float = 0.05
+    buffer_size: int = 1000
+    buffer_policy: str = "in-place"
+    max_conditions: int = 4  # attributes that a semi-conditional chain is asked for, 0 to this many
+    switch_fraction: float = 0.05  # of the buffer's chains that get a new condition: what a visitor's toggle does
+    chain_flip: bool = False
+    chain_blur: float = 0.1  # probability an image at the buffer draw
+    chain_blur_sigma: float = 1.0  # largest
+    restart_stuck: bool = True
+    stuck_spreads: float = 6.0  # energy this many standard deviations below the data's counts as stuck
+
+    # Extra terms.
+    kl_weight: float = 0.0  # back-propagation through the last step (Du et al.); the paper: 1
+    entropy_weight: float = 0.0  # nearest-neighbour entropy, part of the same term; the paper: 0.3
+    entropy_samples: int = 100
+    energy_penalty: float = 0.0  # hurts the classifier (the paper): default off
+
+    # The divergence guard.
+    guard_gap: float = 60.0  # energy gap between chains and data
+    guard_grad_norm: float = 2000.0  # before clipping, averaged over guard_window
+    guard_stuck: float = 0.5  # share of chains that are stuck, averaged over guard_window
+    guard_contrast: float = 2.0  # the buffer's pixel spread, as a ratio to the data's, must stay within 1/this and this
+    guard_window: int = 20
+    guard_snapshot: int = 100  # iterations between two good states kept for a roll-back
+    guard_trips: int = 6  # roll-backs before giving up
+
+    # What is kept and shown.
+    checkpoint_minutes: float = 5.0
+    keep_checkpoints: int = 2
+    evaluate_every: int = 500  # iterations between two looks at held-out accuracy
+    picture_minutes: float = 5.0
+    sample_steps: int = 60  # of a picture's fresh chains, and the default of the finished model
+    threads: int = 0  # 0: as torch chooses
+    precision: str = "float32"  # bfloat16 mixed precision on CUDA
+    compile: bool = False  # torch.compile on CUDA
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}.")
+        for name in ("iterations", "batch_size", "width", "langevin_steps", "steps_per_sweep", "buffer_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1.")
+        for name in ("fresh_fraction", "switch_fraction", "chain_blur", "final_phase", "ema"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a number between 0 and 1.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; expected a number above 0.")
+
+    def rate_at(self, iteration: int) -> float:
+        """The learning rate of an iteration, before the guard's halvings."""
+        if iteration < self.warmup_iterations:
+            return self.learning_rate * (iteration + 1) / self.warmup_iterations
+        if self.schedule == "steps":
+            return self.learning_rate * self.decay_factor ** sum(iteration >= at for at in self.decay_at)
+        if self.schedule == "cosine":
+            share = (1 + math.cos(math.pi * min(1.0, iteration / self.iterations))) / 2
+            return self.learning_rate * (self.final_rate + (1 - self.final_rate) * share)
+        return self.learning_rate
+
+    def steps_at(self, iteration: int) -> int:
+        """Langevin steps of an iteration: more in the final phase, where asked for."""
+        final = iteration >= self.iterations * (1 - self.final_phase)
+        return self.final_langevin_steps if final and self.final_langevin_steps else self.langevin_steps
+
+    def to_dict(self) -> dict:
+        return dataclasses.asdict(self)
+
+
+def make_config(values: Mapping[str, object]) -> TrainConfig:
+    """A config from keys and values; an unknown key or a value of the wrong type is an error by name."""
+    fields = {field.name: field for field in dataclasses.fields(TrainConfig)}
+    chosen = {}
+    for key, value in values.items():
+        name = key.replace("-", "_")
+        if name not in fields:
+            near = get_close_matches(name, fields, n=3, cutoff=0.4) or sorted(fields)
+            raise ValueError(f"There is no config key {key!r}; did you mean {' or '.join(near[:3])}?")
+        chosen[name] = _coerce(name, value, type(fields[name].default))
+    return TrainConfig(**chosen)
+
+
+def read_config(path: Path, overrides: Mapping[str, object] = {}) -> TrainConfig:  # noqa: B006 (never written to)
+    """A config from a YAML file of flat keys, with overrides on top."""
+    values = yaml.safe_load(path.read_text()) or {}
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} holds {type(values).__name__}; expected keys and values.")
+    return make_config(values | {key.replace("-", "_"): value for key, value in overrides.items()})
+
+
+def _coerce(name: str, value: object, kind: type) -> object:
+    if isinstance(value, str) and kind is not str:  # the command line gives text, and YAML reads 1e-4 as text
+        value = yaml.safe_load(value)
+    if kind is float and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is tuple and isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return tuple(value)
+    if type(value) is not kind:
+        raise ValueError(f"{name} is {value!r}; expected {_PLAIN[kind]}.")
+    return value
+
+
+_PLAIN = {
+    float: "a number",
+    int: "a whole number",
+    bool: "true or false",
+    str: "a word",
+    tuple: "a list of whole numbers",
+}

@@ -1,0 +1,57 @@
+"""The divergence guard: watches a run and says when, and why, to go back to the last good state."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import math
+
+from jem_core.config import TrainConfig
+
+
+class TrainingDiverged(RuntimeError):
+    """Raised when a run tripped the guard too often."""
+
+
+@dataclass
+class Guard:
+    """Averages over a window, so that one odd batch does not trip it; a value that is not finite does at once."""
+
+    config: TrainConfig
+    trips: int = 0
+    window: dict[str, deque] = field(default_factory=dict)
+
+    def check(self, metrics: dict[str, float]) -> str | None:
+        """None while all is well, else one sentence that says what is wrong."""
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                return f"{name} is {value}"
+        limits = {
+            "energy_gap": self.config.guard_gap,
+            "grad_norm": self.config.guard_grad_norm,
+            "stuck": self.config.guard_stuck,
+        }
+        for name, limit in limits.items():
+            if name in metrics and (mean := self._mean(name, abs(metrics[name]))) > limit:
+                return f"{name} averages {mean:.3g} over {self.config.guard_window} iterations, above {limit:g}"
+        contrast = metrics.get("buffer_contrast", 1.0)
+        bound = self.config.guard_contrast
+        if not 1 / bound <= contrast <= bound:
+            return f"the buffer's pixel spread is {contrast:.2f} times the data's, outside 1/{bound:g} to {bound:g}"
+        return None
+
+    def trip(self) -> bool:
+        """Count a trip and forget the window; True while another try is allowed."""
+        self.trips += 1
+        self.window.clear()
+        return self.trips <= self.config.guard_trips
+
+    @property
+    def rate_factor(self) -> float:
+        """Every trip halves the learning rate."""
+        return 0.5**self.trips
+
+    def _mean(self, name: str, value: float) -> float:
+        values = self.window.setdefault(name, deque(maxlen=self.config.guard_window))
+        values.append(value)
+        # A half-filled window would let the first batches after a start or a roll-back decide alone.
+        return sum(values) / len(values) if len(values) == values.maxlen else 0.0

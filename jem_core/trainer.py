@@ -1,0 +1,301 @@
+"""Training: data, persistent chains, one loss, EMA, guard and checkpoints. It prints nothing: `run` yields metrics."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jem_core import checkpoint, distributed
+from jem_core.buffer import JointBuffer
+from jem_core.bundle import Bundle
+from jem_core.chain_pool import ChainPool, redistribute
+from jem_core.config import TrainConfig
+from jem_core.data.dataset import Dataset
+from jem_core.data.transforms import dequantize, training_transform
+from jem_core.gaussian import LowRankGaussian
+from jem_core.guard import Guard, TrainingDiverged
+from jem_core.model import JointEnergyModel
+from jem_core.objectives import LossParts, accuracy, contrastive_loss, kl_loss, supervised_loss
+
+STREAMS = ("noise", "chains")  # what is drawn for the data and for the chains
+GAUSSIAN_IMAGES = 8000  # enough for a mean and 64 directions
+
+
+class Trainer:
+    """One run in one directory. With several ranks each holds its own chains; weights are the same everywhere."""
+
+    def __init__(
+        self, config: TrainConfig, dataset: Dataset, directory: Path, device: str = "cpu", resume: bool = False
+    ) -> None:
+        self.config, self.dataset, self.directory = config, dataset, Path(directory)
+        self.device = torch.device(device)
+        self.rank, self.ranks = distributed.start_ranks(self.device)
+        if config.batch_size % self.ranks:
+            raise ValueError(f"batch_size is {config.batch_size}; expected a multiple of the {self.ranks} ranks.")
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        self.rows = dataset.indices("train")
+        self.streams = {
+            name: torch.Generator(self.device).manual_seed(config.seed * 1000 + 10 * self.rank + i)
+            for i, name in enumerate(STREAMS)
+        }
+        self._build_model()
+        self._prepare_chains()
+        self.guard = Guard(config)
+        self.good: deque[dict] = deque(maxlen=2)
+        self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
+        self.data_level: list[float] = []  # running mean and spread of the data's log p~
+        if resume:
+            self._load(self._latest())
+        distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
+
+    def _build_model(self) -> None:
+        config, device = self.config, self.device
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width).to(device)
+        self.ema = copy.deepcopy(self.model).eval().requires_grad_(False)
+        betas = (config.adam_beta1, config.adam_beta2)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas)
+        if config.compile and device.type == "cuda":
+            self.model.logits = torch.compile(self.model.logits)
+
+    def _prepare_chains(self) -> None:
+        """The start distribution is fitted once and kept in the run's directory."""
+        config, path = self.config, self.directory / "start.safetensors"
+        if not path.is_file() and self.rank == 0:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            some = np.sort(np.random.default_rng(config.seed).permutation(self.rows)[:GAUSSIAN_IMAGES])
+            LowRankGaussian.fit(self.dataset.tensors(some)[0], config.start_rank, config.seed).save(path)
+        distributed.wait_for_all()
+        gaussian = LowRankGaussian.load(path).to(self.device)
+        labels = torch.from_numpy(self.dataset.labels[self.rows]).long()
+        self.pool = ChainPool(config, self.model, gaussian, labels, self.streams["chains"], self.ranks)
+
+    # One iteration.
+
+    def iterate(self) -> dict[str, float]:
+        """One step of the optimizer; returns what happened as plain numbers, averaged over the ranks."""
+        config = self.config
+        mixed = config.precision == "bfloat16" and self.device.type == "cuda"
+        images, labels = self._next_batch()
+        x = training_transform(images, config.data_noise, self.streams["noise"])
+        with torch.autocast("cuda", torch.bfloat16) if mixed else nullcontext():
+            if config.objective == "supervised" or self.iteration < config.supervised_iterations:
+                parts, metrics = supervised_loss(self.model, x, labels), {}
+            else:
+                parts, metrics = self._contrast(x, labels)
+        grad_norm = self._update(parts.loss)
+        self.iteration += 1
+        metrics |= {
+            "loss": parts.loss.item(),
+            "cross_entropy": parts.cross_entropy.item(),
+            "accuracy": parts.accuracy.item(),
+            "grad_norm": grad_norm,
+        }
+        return distributed.average(metrics)
+
+    def _contrast(self, x: Tensor, labels: Tensor) -> tuple[LossParts, dict[str, float]]:
+        config, pool = self.config, self.pool
+        chains, slots = pool.draw(len(x))
+        for _ in range(config.steps_at(self.iteration)):
+            previous = chains
+            chains, _ = pool.sampler.step(chains, pool.generator)
+        stuck = pool.stuck(chains, self.data_level)
+        parts = contrastive_loss(
+            self.model,
+            x,
+            labels,
+            pool.conditions_of(labels),
+            chains,
+            ~stuck,
+            config.negative_labels,
+            config.cross_entropy_weight,
+            config.energy_penalty,
+        )
+        if config.kl_weight:
+            extra = kl_loss(
+                self.model, pool.sampler, previous, pool.neighbours(), pool.generator, config.entropy_weight
+            )
+            parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
+        pool.keep(chains, slots, stuck)
+        level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
+        before = self.data_level or [level, spread]
+        self.data_level = [0.9 * old + 0.1 * new for old, new in zip(before, (level, spread), strict=True)]
+        gap = parts.chain_log_prob[~stuck].mean().item() - level if not stuck.all() else 0.0
+        return parts, {
+            "energy_gap": gap,
+            "data_log_prob": level,
+            "stuck": stuck.float().mean().item(),
+            "buffer_contrast": pool.contrast(chains.x),
+        }
+
+    def _update(self, loss: Tensor) -> float:
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.rate_at(self.iteration) * self.guard.rate_factor
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        distributed.average_gradients(self.model)
+        bound = config.grad_norm_clip or float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound).item()
+        self.optimizer.step()
+        # The average begins short, so that the first thousand iterations do not drag random weights along.
+        keep = min(config.ema, (1 + self.iteration) / (10 + self.iteration))
+        weights = [value.detach() for value in self.model.parameters()]
+        torch._foreach_lerp_(list(self.ema.parameters()), weights, 1 - keep)
+        return norm
+
+    def _next_batch(self) -> tuple[Tensor, Tensor]:
+        """The next rows of an endless shuffle that depends on the seed and the iteration alone."""
+        size = self.config.batch_size
+        first = self.iteration * size
+        places = np.arange(first, first + size)
+        rows = np.empty(size, dtype=np.int64)
+        for epoch in np.unique(places // len(self.rows)):
+            here = places // len(self.rows) == epoch
+            order = self._epoch_order(int(epoch))
+            rows[here] = order[places[here] % len(self.rows)]
+        own = rows[self.rank * size // self.ranks : (self.rank + 1) * size // self.ranks]
+        images, labels = self.dataset.tensors(own)
+        return images.to(self.device), labels.to(self.device)
+
+    def _epoch_order(self, epoch: int) -> np.ndarray:
+        if getattr(self, "_order_of", None) != epoch:
+            self._order = np.random.default_rng([self.config.seed, epoch]).permutation(self.rows)
+            self._order_of = epoch
+        return self._order
+
+    # The run: guard, evaluation, checkpoints.
+
+    def run(self) -> Iterator[dict[str, float | str]]:
+        """Iterate to the end, yielding metrics; rolls back on a trip and raises TrainingDiverged after too many."""
+        saved = started = time.monotonic()
+        while self.iteration < self.config.iterations:
+            if self.iteration % self.config.guard_snapshot == 0:
+                self.good.append(self._snapshot())
+            metrics = self.iterate()
+            trouble = self.guard.check(metrics)
+            if trouble:
+                metrics |= {"event": self._roll_back(trouble)}
+            elif self.iteration % self.config.evaluate_every == 0 or self.iteration == self.config.iterations:
+                metrics |= self.evaluate()
+                self._keep_best(metrics)
+            now = time.monotonic()
+            self.seconds, started = self.seconds + now - started, now
+            due = distributed.average({"due": float(now - saved > 60 * self.config.checkpoint_minutes)})["due"] > 0
+            if due or self.iteration == self.config.iterations:
+                self.save()
+                saved = now
+            yield metrics
+
+    @torch.no_grad()
+    def evaluate(self, most: int = 2000) -> dict[str, float]:
+        """Held-out accuracy of the averaged weights, and whether fresh chains are healthy."""
+        images, labels = self.dataset.tensors(self.dataset.indices("choose")[:most])
+        generator = torch.Generator(self.device).manual_seed(0)
+        right = []
+        for part, truth in zip(images.split(200), labels.split(200), strict=True):
+            logits = self.ema.logits(dequantize(part.to(self.device), generator))
+            right.append(accuracy(logits, truth.to(self.device)).item() * len(part))
+        metrics = {"held_out_accuracy": sum(right) / len(images)}
+        if self.config.objective != "supervised":
+            metrics["healthy"] = float(self.pool.fresh_chains_are_healthy(self.ema, generator))
+        return distributed.average(metrics)
+
+    def _keep_best(self, metrics: dict) -> None:
+        if metrics.get("healthy", 1.0) == 1.0 and metrics["held_out_accuracy"] >= self.best_accuracy:
+            self.best_accuracy = metrics["held_out_accuracy"]
+            self.save("best")
+
+    def _roll_back(self, trouble: str) -> str:
+        """To the older of the two good states: the newer one may be sick already."""
+        at = self.iteration
+        if not self.guard.trip():
+            raise TrainingDiverged(
+                f"Training diverged at iteration {at} ({trouble}) after {self.guard.trips - 1} roll-backs. "
+                "Try a smaller learning_rate, more langevin_steps, or chains: semi-conditional."
+            )
+        self._restore(copy.deepcopy(self.good[0]))
+        return (
+            f"Iteration {at}: {trouble}. Went back to iteration {self.iteration}; "
+            f"the rate is now {self.guard.rate_factor:g} times the schedule's."
+        )
+
+    def _snapshot(self) -> dict:
+        return copy.deepcopy({"shared": self._shared(), "own": self._own(), "facts": self._facts()})
+
+    def _shared(self) -> dict[str, dict[str, Tensor]]:
+        return {
+            "model": dict(self.model.state_dict()),
+            "ema": dict(self.ema.state_dict()),
+            "optimizer": checkpoint.optimizer_tensors(self.optimizer),
+        }
+
+    def _own(self) -> dict[str, dict[str, Tensor]]:
+        streams = {name: generator.get_state() for name, generator in self.streams.items()}
+        return {"buffer": self.pool.buffer.state(), "streams": streams}
+
+    def _facts(self) -> dict:
+        return {
+            "iteration": self.iteration,
+            "trips": self.guard.trips,
+            "best_accuracy": self.best_accuracy,
+            "seconds": self.seconds,
+            "data_level": list(self.data_level),
+            "ranks": self.ranks,
+            "config": self.config.to_dict(),
+        }
+
+    def save(self, kind: str = "last") -> None:
+        """Write a checkpoint; the last k and the best are kept."""
+        folder = self.directory / "checkpoints"
+        path = folder / f"{kind}-{self.iteration:07d}"
+        checkpoint.write_checkpoint(path, self._shared(), self._own(), self._facts(), self.rank)
+        if self.rank == 0:
+            checkpoint.prune(folder, kind, self.config.keep_checkpoints if kind == "last" else 1)
+
+    def _latest(self) -> Path:
+        found = checkpoint.checkpoints(self.directory / "checkpoints")
+        if not found:
+            raise ValueError(f"{self.directory} has no checkpoint to resume from; leave out --resume to begin.")
+        return found[-1]
+
+    def _load(self, path: Path) -> None:
+        shared = {name: checkpoint.read_tensors(path, name) for name in ("model", "ema", "optimizer")}
+        buffers, streams = checkpoint.read_ranks(path, "buffer"), checkpoint.read_ranks(path, "streams")
+        own = {"buffer": redistribute(buffers, self.rank, self.ranks)}
+        if len(streams) == self.ranks:  # with another number of ranks every stream begins anew
+            own["streams"] = streams[self.rank]
+        self._restore({"shared": shared, "own": own, "facts": checkpoint.read_facts(path)}, trips=True)
+
+    def _restore(self, state: dict, trips: bool = False) -> None:
+        self.model.load_state_dict(state["shared"]["model"])
+        self.ema.load_state_dict(state["shared"]["ema"])
+        checkpoint.load_optimizer(self.optimizer, state["shared"]["optimizer"])
+        self.pool.buffer = JointBuffer.from_state(state["own"]["buffer"])
+        for name, value in state["own"].get("streams", {}).items():
+            self.streams[name].set_state(value)
+        facts = state["facts"]
+        self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
+        self.best_accuracy, self.seconds = facts["best_accuracy"], facts["seconds"]
+        if trips:
+            self.guard.trips = facts["trips"]
+
+    def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
+        """The finished model: averaged weights, start, a part of the buffer, label counts."""
+        generator = torch.Generator().manual_seed(self.config.seed)
+        buffer = self.pool.buffer
+        if len(buffer) > samples:
+            keep = buffer.draw(samples, generator)
+            buffer = JointBuffer(buffer.images[keep], buffer.labels[keep], buffer.conditions[keep], "ring", samples)
+        return Bundle(name, config, copy.deepcopy(self.ema), self.pool.gaussian, buffer, self.dataset.support())

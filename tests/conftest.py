@@ -1,0 +1,69 @@
+"""Small real things that many tests need: a data set, a model directory."""
+
+import numpy as np
+import pytest
+import torch
+
+from jem_core.buffer import JointBuffer
+from jem_core.bundle import Bundle
+from jem_core.data.dataset import Dataset, random_split, write_dataset
+from jem_core.gaussian import LowRankGaussian
+from jem_core.model import JointEnergyModel
+
+TINY_NAMES = ("Red", "Bright", "Striped", "Left", "Dotted", "Framed")
+
+
+def tiny_pictures(n: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures whose six attributes are plain to see: colour, brightness, stripes, a patch, dots, a frame."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random((n, len(TINY_NAMES))) < 0.4).astype(np.int8)
+    images = np.empty((n, 3, size, size), np.uint8)
+    for image, (red, bright, striped, left, dotted, framed) in zip(images, labels, strict=True):
+        picture = np.full((3, size, size), 150 if bright else 70, np.int64)
+        picture[0] += 70 * int(red)
+        picture[:, :: max(1, size // 8)] -= 40 * int(striped)
+        picture[2, size // 4 : size // 2, : size // 4] += 90 * int(left)
+        picture[1, size // 2 :: 4, ::4] += 80 * int(dotted)
+        if framed:
+            picture[:, [0, -1], :] = picture[:, :, [0, -1]] = 10
+        image[:] = (picture + rng.integers(-10, 11, picture.shape)).clip(0, 255)
+    return images, labels
+
+
+@pytest.fixture(scope="session")
+def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """400 pictures of 32 px with six attributes; Red + Striped is held out."""
+    from jem_core.data.held_out import parse
+
+    images, labels = tiny_pictures(400, 32, seed=0)
+    return write_dataset(
+        tmp_path_factory.mktemp("data") / "tiny",
+        names=TINY_NAMES,
+        image_size=32,
+        source="tiny",
+        n=len(images),
+        rows=zip(images, labels, strict=True),
+        split=random_split(len(images), seed=0, choose=0.2, report=0.2),
+        pairs=[parse("Red + Striped")],
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A complete model directory of a small net with random weights (untrained: it knows nothing)."""
+    torch.manual_seed(0)
+    images, labels = tiny_dataset.tensors(tiny_dataset.indices("train"))
+    buffer = JointBuffer.empty(64, 32, len(TINY_NAMES))
+    generator = torch.Generator().manual_seed(0)
+    buffer.push((images[:64].float() + 0.5) / 256, labels[:64], torch.full_like(labels[:64], -1), generator)
+    bundle = Bundle(
+        name="tiny",
+        config={"objective": "gibbs-jem", "data": tiny_dataset.info, "sampling": {"steps": 5}},
+        model=JointEnergyModel(TINY_NAMES, image_size=32, width=4),
+        gaussian=LowRankGaussian.fit(images, rank=8),
+        buffer=buffer,
+        support=tiny_dataset.support(),
+    )
+    directory = tmp_path_factory.mktemp("models") / "tiny"
+    bundle.write(directory)
+    return Bundle.read(directory)

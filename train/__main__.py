@@ -1,0 +1,40 @@
+"""The command line: python -m train COMMAND; every command is one module of this package."""
+
+import argparse
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+COMMANDS = ("data", "fit", "export", "evaluate", "sample", "predict", "publish", "space", "bench")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m train", description="Train, judge and share joint energy-based models."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    wanted = (arguments if arguments is not None else sys.argv[1:])[:1]
+    for name in COMMANDS:
+        path = Path(__file__).parent / f"{name}.py"
+        if not path.is_file():
+            continue
+        help_line = (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0]
+        command = commands.add_parser(name, help=help_line, description=help_line, allow_abbrev=False)
+        if wanted == [name]:  # import only the module that runs: some need packages that others do not
+            module = importlib.import_module(f"train.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run, takes_overrides=getattr(module, "TAKES_OVERRIDES", False))
+    args, overrides = parser.parse_known_args(arguments)
+    if overrides and not args.takes_overrides:
+        parser.error(f"{args.command} does not take {' '.join(overrides)}")
+    args.overrides = overrides
+    try:
+        return args.run(args)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"{parser.prog} {args.command}: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Train a model: python -m train fit CONFIG --data DIR --out DIR [--resume] [--key value ...]."""
+
+import argparse
+import json
+import platform
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from jem_core import distributed
+from jem_core.config import read_config
+from jem_core.data.dataset import Dataset
+from jem_core.guard import TrainingDiverged
+from jem_core.trainer import Trainer
+from train.pictures import condition_sheet, grid, save_picture, shown_conditions
+
+CONFIGS = Path(__file__).parent / "configs"
+TAKES_OVERRIDES = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.yaml")))
+    parser.add_argument("config", help=f"a YAML file, or one of {names}")
+    parser.add_argument("--data", required=True, type=Path, help="a directory that `python -m train data` prepared")
+    parser.add_argument("--out", required=True, type=Path, help="where checkpoints, metrics and pictures go")
+    parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint in --out")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.epilog = "Every config key can be overridden: --learning-rate 1e-4 --objective jem."
+
+
+def run(args: argparse.Namespace) -> int:
+    config = read_config(find_config(args.config), pair_up(args.overrides))
+    dataset = Dataset.open(args.data)
+    if not args.resume and (args.out / "checkpoints").exists():
+        raise ValueError(f"{args.out} holds a run already; add --resume to go on with it, or choose another --out.")
+    trainer = Trainer(config, dataset, args.out, args.device, resume=args.resume)
+    watcher = Watcher(trainer, args) if trainer.rank == 0 else None
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        for metrics in trainer.run():
+            if watcher:
+                watcher.show(metrics)
+    except KeyboardInterrupt:
+        return _interrupted(trainer, args)
+    except TrainingDiverged as error:
+        tqdm.write(str(error), file=sys.stderr)
+        return 1
+    finally:
+        if watcher:
+            watcher.close()
+        distributed.stop_ranks()
+    return 0
+
+
+def _interrupted(trainer: Trainer, args: argparse.Namespace) -> int:
+    # Ranks may be at different iterations when the key is pressed; only a lone rank can save on the spot.
+    if trainer.ranks == 1:
+        trainer.save()
+    print(f"\nStopped at iteration {trainer.iteration}. To go on: the same command with --resume ({args.out}).")
+    return 130
+
+
+def find_config(name: str) -> Path:
+    for path in (Path(name), CONFIGS / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    choices = ", ".join(sorted(path.stem for path in CONFIGS.glob("*.yaml")))
+    raise ValueError(f"There is no config {name!r}; give a YAML file or one of {choices}.")
+
+
+def pair_up(words: list[str]) -> dict[str, str]:
+    """--key value and --key=value as a dictionary."""
+    values: dict[str, str] = {}
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while words:
+        key = words.pop(0)
+        if not key.startswith("--") or not words:
+            raise ValueError(f"Expected --key value, but found {key!r} without {'--' if words else 'a value'}.")
+        values[key[2:]] = words.pop(0)
+    return values
+
+
+class Watcher:
+    """The bar, the metrics file, TensorBoard where it is installed, and a picture every few minutes."""
+
+    def __init__(self, trainer: Trainer, args: argparse.Namespace) -> None:
+        self.trainer, self.out = trainer, args.out
+        self.facts = {"command": "python -m train " + " ".join(sys.argv[1:]), "hardware": hardware()}
+        (self.out / "run.json").write_text(
+            json.dumps(self.facts | {"config": trainer.config.to_dict(), "data": str(args.data)}, indent=1)
+        )
+        self.log = (self.out / "metrics.jsonl").open("a")
+        self.board = None
+        with suppress(ImportError):
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.board = SummaryWriter(self.out / "tensorboard")
+        self.bar = tqdm(total=trainer.config.iterations, initial=trainer.iteration, unit="it", dynamic_ncols=True)
+        self.pictured = time.monotonic()
+
+    def show(self, metrics: dict) -> None:
+        now = self.trainer.iteration
+        if "event" in metrics:
+            tqdm.write(metrics["event"])
+        self.log.write(json.dumps({"iteration": now} | {k: _short(v) for k, v in metrics.items()}) + "\n")
+        self.log.flush()
+        if self.board:
+            for name, value in metrics.items():
+                if not isinstance(value, str):
+                    self.board.add_scalar(name, value, now)
+        shown = {"acc": metrics["accuracy"], "gap": metrics.get("energy_gap", 0.0), "grad": metrics["grad_norm"]}
+        self.bar.set_postfix({name: f"{value:.3g}" for name, value in shown.items()}, refresh=False)
+        self.bar.update(now - self.bar.n)
+        if time.monotonic() - self.pictured > 60 * self.trainer.config.picture_minutes:
+            self.picture()
+            self.pictured = time.monotonic()
+
+    def picture(self) -> None:
+        """Fresh conditional samples, one row a condition, held-out pairs last; and a part of the buffer."""
+        trainer = self.trainer
+        if trainer.config.objective == "supervised":
+            return
+        bundle = trainer.bundle("preview", {"sampling": sampling_defaults(trainer.config)}, samples=64)
+        folder = self.out / "pictures"
+        folder.mkdir(exist_ok=True)
+        conditions = shown_conditions(bundle, trainer.dataset.info.get("held_out", []))
+        scale = max(1, 64 // bundle.model.image_size)
+        save_picture(
+            condition_sheet(bundle, conditions, 8, seed=0, scale=scale), folder / f"fresh-{trainer.iteration:07d}.png"
+        )
+        rows = list(bundle.buffer.images[:64].split(16))
+        save_picture(grid(rows, scale=scale), folder / f"buffer-{trainer.iteration:07d}.png")
+
+    def close(self) -> None:
+        self.bar.close()
+        self.log.close()
+        if self.board:
+            self.board.close()
+
+
+def sampling_defaults(config) -> dict:
+    """The sampling settings that a run of this config hands to its model."""
+    return {
+        "steps": config.sample_steps,
+        "grad_coef": config.grad_coef,
+        "noise_std": config.noise_std,
+        "grad_clamp": config.grad_clamp or None,
+        "steps_per_sweep": config.steps_per_sweep,
+        "preconditioner": config.preconditioner,
+    }
+
+
+def hardware() -> str:
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
+    return f"{torch.get_num_threads()} threads, {device}"
+
+
+def _short(value: float | str) -> float | str:
+    return value if isinstance(value, str) else float(f"{value:.5g}")
