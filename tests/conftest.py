@@ -6,7 +6,9 @@ import torch
 
 from jem_core.buffer import JointBuffer
 from jem_core.bundle import Bundle
-from jem_core.data.dataset import Dataset, random_split, write_dataset
+from jem_core.data.dataset import Dataset, write_dataset
+from jem_core.data.held_out import parse
+from jem_core.data.source import Source, random_split
 from jem_core.gaussian import LowRankGaussian
 from jem_core.model import JointEnergyModel
 
@@ -33,19 +35,16 @@ def tiny_pictures(n: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 @pytest.fixture(scope="session")
 def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """400 pictures of 32 px with six attributes; Red + Striped is held out."""
-    from jem_core.data.held_out import parse
-
     images, labels = tiny_pictures(400, 32, seed=0)
-    return write_dataset(
-        tmp_path_factory.mktemp("data") / "tiny",
+    source = Source(
+        name="tiny",
         names=TINY_NAMES,
-        image_size=32,
-        source="tiny",
         n=len(images),
+        image_size=32,
         rows=zip(images, labels, strict=True),
         split=random_split(len(images), seed=0, choose=0.2, report=0.2),
-        pairs=[parse("Red + Striped")],
     )
+    return write_dataset(tmp_path_factory.mktemp("data") / "tiny", source, [parse("Red + Striped")])
 
 
 @pytest.fixture(scope="session")
