@@ -34,7 +34,13 @@ class Trainer:
     """One run in one directory. With several ranks each holds its own chains; weights are the same everywhere."""
 
     def __init__(
-        self, config: TrainConfig, dataset: Dataset, directory: Path, device: str = "cpu", resume: bool = False
+        self,
+        config: TrainConfig,
+        dataset: Dataset,
+        directory: Path,
+        device: str = "cpu",
+        resume: bool = False,
+        resume_from: Path | None = None,
     ) -> None:
         self.config, self.dataset, self.directory = config, dataset, Path(directory)
         self.device = torch.device(device)
@@ -54,8 +60,8 @@ class Trainer:
         self.good: deque[dict] = deque(maxlen=2)
         self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
         self.data_level: list[float] = []  # running mean and spread of the data's log p~
-        if resume:
-            self._load(self._latest())
+        if resume or resume_from:
+            self._load(resume_from or self._latest())
         distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
 
     def _build_model(self) -> None:

@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from jem_core import distributed
-from jem_core.config import read_config
+from jem_core.config import TrainConfig, read_config
 from jem_core.data.dataset import Dataset
 from jem_core.guard import TrainingDiverged
 from jem_core.trainer import Trainer
@@ -90,7 +90,7 @@ class Watcher:
 
     def __init__(self, trainer: Trainer, args: argparse.Namespace) -> None:
         self.trainer, self.out = trainer, args.out
-        self.facts = {"command": "python -m train " + " ".join(sys.argv[1:]), "hardware": hardware()}
+        self.facts = {"command": plain_command(args), "hardware": hardware()}
         (self.out / "run.json").write_text(
             json.dumps(self.facts | {"config": trainer.config.to_dict(), "data": str(args.data)}, indent=1)
         )
@@ -143,7 +143,14 @@ class Watcher:
             self.board.close()
 
 
-def sampling_defaults(config) -> dict:
+def plain_command(args: argparse.Namespace) -> str:
+    """The command as anybody would type it: folders by their names, without the accident of a --resume."""
+    config = Path(args.config).stem if args.config.endswith(".yaml") else args.config
+    words = ["python -m train fit", config, f"--data data/{args.data.name}", f"--out runs/{args.out.name}"]
+    return " ".join(words + args.overrides)
+
+
+def sampling_defaults(config: TrainConfig) -> dict:
     """The sampling settings that a run of this config hands to its model."""
     return {
         "steps": config.sample_steps,

@@ -1,0 +1,58 @@
+"""Make a model directory from a training run: python -m train export RUN --name NAME --out DIR."""
+
+import argparse
+import json
+from pathlib import Path
+
+from jem_core import checkpoint
+from jem_core.config import make_config
+from jem_core.data.dataset import Dataset
+from jem_core.trainer import Trainer
+from train.fit import sampling_defaults
+
+LICENCES = {"celeba": "non-commercial research only, trained on CelebA"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="the --out directory of `python -m train fit`")
+    parser.add_argument("--data", required=True, type=Path, help="the data that the run was trained on")
+    parser.add_argument("--name", required=True, help="the model's name")
+    parser.add_argument("--out", required=True, type=Path, help="the model directory to write")
+    parser.add_argument("--checkpoint", choices=("best", "last"), default="best", help="which one (best)")
+    parser.add_argument("--samples", type=int, default=256, help="buffer samples to keep (256)")
+    parser.add_argument("--steps", type=int, help="default Langevin steps of the model (the run's sample_steps)")
+    parser.add_argument("--guidance", type=float, default=1.0, help="default weight on log p(y_c | x) (1, the paper's)")
+
+
+def run(args: argparse.Namespace) -> int:
+    found = checkpoint.checkpoints(args.run_directory / "checkpoints", args.checkpoint)
+    if not found:
+        raise ValueError(f"{args.run_directory} has no {args.checkpoint!r} checkpoint yet.")
+    facts = checkpoint.read_facts(found[-1])
+    notes = json.loads((args.run_directory / "run.json").read_text())
+    config = make_config(facts["config"])
+    dataset = Dataset.open(args.data)
+    trainer = Trainer(config, dataset, args.run_directory, resume_from=found[-1])
+    sampling = sampling_defaults(config) | {"guidance": args.guidance}
+    if args.steps:
+        sampling["steps"] = args.steps
+    training = {
+        "command": notes["command"],
+        "hardware": notes["hardware"],
+        "iterations": facts["iteration"],
+        "seconds": round(facts["seconds"]),
+        "checkpoint": args.checkpoint,
+        "config": config.to_dict(),
+    }
+    about = {
+        "objective": config.objective,
+        "chains": config.chains,
+        "data": dataset.info | {"train_images": len(dataset.indices("train"))},
+        "licence": LICENCES.get(dataset.info["source"], "MIT"),
+        "sampling": sampling,
+        "training": training,
+    }
+    trainer.bundle(args.name, about, args.samples).write(args.out)
+    size = sum(path.stat().st_size for path in args.out.iterdir() if path.is_file())
+    print(f"{args.out}: iteration {facts['iteration']}, {size / 1e6:.1f} MB. Next: python -m train evaluate {args.out}")
+    return 0
