@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from jem_core.condition import FREE, Condition
-from jem_core.random import Randomness, uniform
+from jem_core.data.transforms import dequantize
+from jem_core.random import Randomness
 
 POLICIES = ("ring", "reservoir", "in-place")
 
@@ -22,7 +23,7 @@ def encode(x: Tensor) -> Tensor:
 
 def decode(images: Tensor, randomness: Randomness) -> Tensor:
     """uint8 back to [0, 1) by dequantization, so that nothing is lost on average."""
-    return (images.float() + uniform(images.shape, randomness, images.device)) / 256
+    return dequantize(images, randomness)
 
 
 @dataclass
@@ -59,9 +60,10 @@ class JointBuffer:
         """`n` filled slots at random; different ones while there are enough."""
         if not len(self):
             raise ValueError("The buffer is empty; push samples before drawing.")
+        options = {"generator": generator, "device": generator.device}  # the buffer itself stays in main memory
         if n <= len(self):
-            return torch.randperm(len(self), generator=generator)[:n]
-        return torch.randint(len(self), (n,), generator=generator)
+            return torch.randperm(len(self), **options)[:n].cpu()
+        return torch.randint(len(self), (n,), **options).cpu()
 
     def push(
         self,
@@ -87,7 +89,8 @@ class JointBuffer:
         """Algorithm R: the t-th sample takes a slot with probability capacity / t."""
         capacity = len(self.images)
         order = torch.arange(self.seen, self.seen + len(x))
-        slot = (torch.rand(len(x), generator=generator, dtype=torch.float64) * (order + 1)).long()
+        coins = torch.rand(len(x), generator=generator, device=generator.device).cpu().double()
+        slot = (coins * (order + 1)).long()
         slot = torch.where(order < capacity, order, slot)
         last = {int(s): i for i, s in enumerate(slot) if s < capacity}  # of two for one slot the later stays
         if last:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from jem_core.buffer import JointBuffer
@@ -18,6 +19,7 @@ from jem_core.samplers import LangevinSettings
 
 FORMAT = 1
 WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
+BINARY_FILES = (WEIGHTS, START, BUFFER, SUPPORT)
 REPORTS = ("calibration", "evaluation", "curves")
 SAMPLING_DEFAULTS = {
     "steps": 60,
@@ -92,16 +94,12 @@ class Bundle:
         """Load a model directory; every file is checked against the size and hash in its config before use."""
         directory = Path(directory)
         config = read_config(directory)
-        for name, facts in config.get("files", {}).items():
+        for name, facts in config["files"].items():
             check_file(directory / name, facts)
-        model = JointEnergyModel(**config["model"])
-        model.load_state_dict(load_file(directory / WEIGHTS), strict=True)
-        check_weights(model)
-        model.to(device).eval().requires_grad_(False)
-        return cls(
+        bundle = cls(
             name=config.get("name", directory.name),
             config=config,
-            model=model,
+            model=build_model(config["model"], directory / WEIGHTS).to(device),
             gaussian=LowRankGaussian.load(directory / START).to(device),
             buffer=JointBuffer.load(directory / BUFFER),
             support=Support.load(directory / SUPPORT),
@@ -110,9 +108,26 @@ class Bundle:
             },
             directory=directory,
         )
+        bundle.check()
+        return bundle
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, or weights that are not finite."""
+        check_weights(self.model)
+        shape, names = (3, self.model.image_size, self.model.image_size), self.model.names
+        parts = (
+            ("start distribution", tuple(self.gaussian.mean.shape), shape),
+            ("buffer's images", tuple(self.buffer.images.shape[1:]), shape),
+            ("buffer's labels", tuple(self.buffer.labels.shape[1:]), (len(names),)),
+            ("table of training labels", tuple(self.support.names), names),
+        )
+        for part, found, expected in parts:
+            if found != expected:
+                raise ValueError(f"The {part} of {self.name!r} is over {found}; its model expects {expected}.")
 
     def write(self, directory: Path | str) -> None:
         """Write the whole directory; hashes of the binary files go into config.json."""
+        self.check()
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         weights = {name: value.contiguous() for name, value in self.model.state_dict().items()}
@@ -120,7 +135,7 @@ class Bundle:
         self.gaussian.save(directory / START)
         self.buffer.save(directory / BUFFER)
         self.support.save(directory / SUPPORT)
-        files = {name: file_facts(directory / name) for name in (WEIGHTS, START, BUFFER, SUPPORT)}
+        files = {name: file_facts(directory / name) for name in BINARY_FILES}
         self.config = self.config | {
             "format": FORMAT,
             "name": self.name,
@@ -142,9 +157,26 @@ def read_config(directory: Path) -> dict:
         config = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is no readable JSON: {error}.") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT or "model" not in config:
+    if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("model"), dict):
         raise ValueError(f"{path} is not of format {FORMAT}; it was written by another version or another program.")
+    files = config.get("files") if isinstance(config.get("files"), dict) else {}
+    for name in {*BINARY_FILES, *files}:
+        facts = files.get(name)
+        if not isinstance(facts, dict) or not {"size", "sha256"} <= set(facts) or Path(name).name != name:
+            raise ValueError(f"{path} does not say the size and hash of {name}, a file beside it.")
     return config
+
+
+def build_model(facts: dict, weights: Path) -> JointEnergyModel:
+    """The network with these weights, frozen. Nothing is allocated before the file proves to hold what was announced."""
+    try:
+        with torch.device("meta"):
+            model = JointEnergyModel(**facts)
+        tensors = {name: value.float() for name, value in load_file(weights).items()}
+        model.load_state_dict(tensors, strict=True, assign=True)
+    except (TypeError, RuntimeError, SafetensorError) as error:
+        raise ValueError(f"{weights.name} does not hold the weights that config.json describes: {error}") from error
+    return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)
 
 
 def check_file(path: Path, facts: dict) -> None:

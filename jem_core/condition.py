@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,7 @@ class Condition:
         for name, value in zip(self.names, self.values, strict=True):
             if value not in (FREE, WITHOUT, WITH):
                 raise ValueError(f"{name} is asked for as {value!r}; choose 1 (with), 0 (without) or -1 (free).")
+        object.__setattr__(self, "values", tuple(int(value) for value in self.values))  # True is 1, 1.0 is 1
 
     @classmethod
     def free(cls, names: Sequence[str]) -> Condition:
@@ -37,7 +39,7 @@ class Condition:
         for name in wishes:
             check_name(name, names)
         values = (wishes.get(name) for name in names)
-        return cls(tuple(names), tuple(FREE if value is None else int(value) for value in values))
+        return cls(tuple(names), tuple(FREE if value is None else value for value in values))
 
     @classmethod
     def from_lists(cls, names: Sequence[str], wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> Condition:
@@ -55,7 +57,7 @@ class Condition:
         """From a tensor of K values in {-1, 0, 1}."""
         if values.shape != (len(names),):
             raise ValueError(f"The condition has shape {tuple(values.shape)}; expected ({len(names)},).")
-        return cls(tuple(names), tuple(int(value) if value == int(value) else value for value in values.tolist()))
+        return cls(tuple(names), tuple(values.tolist()))
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -70,20 +72,20 @@ class Condition:
         values = torch.tensor(self.values, dtype=torch.int64, device=device)
         return values if n is None else values.expand(n, -1).clone()
 
-    def matches(self, labels: Tensor) -> Tensor:
+    def matches(self, labels: Tensor | np.ndarray) -> Tensor | np.ndarray:
         """Which rows of labels (N, K) have every asked value; an unknown label (-1) does not match."""
+        if labels.shape[-1:] != (len(self.names),):
+            raise ValueError(f"The labels have shape {tuple(labels.shape)}; expected (N, {len(self.names)}).")
+        if isinstance(labels, np.ndarray):
+            return self.matches(torch.from_numpy(labels)).numpy()
         asked = self.tensor(device=labels.device)
         return ((labels == asked) | (asked == FREE)).all(dim=-1)
 
     def __str__(self) -> str:
-        wanted, unwanted = (" and ".join(map(plain, names)) for names in (self.wanted, self.unwanted))
-        if not unwanted:
-            return wanted or "anything"
-        return (
-            f"{wanted}, not {unwanted.replace(' and ', ' or ')}"
-            if wanted
-            else f"not {unwanted.replace(' and ', ' or ')}"
-        )
+        wanted = " and ".join(map(plain, self.wanted))
+        unwanted = " or ".join(map(plain, self.unwanted))
+        parts = [wanted] * bool(wanted) + [f"not {unwanted}"] * bool(unwanted)
+        return ", ".join(parts) or "anything"
 
 
 def plain(name: str) -> str:

@@ -28,6 +28,10 @@ class LowRankGaussian:
         """From uint8 images (N, 3, S, S) by a randomized principal component analysis."""
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"The images are {images.dtype} {tuple(images.shape)}; expected uint8 (N, 3, S, S).")
+        if len(images) < 2 or rank < 1:
+            raise ValueError(
+                f"A Gaussian of rank {rank} from {len(images)} images: expected a rank of 1, and 2 images."
+            )
         pixels = (images.flatten(1).float() + 0.5) / 256
         mean = pixels.mean(dim=0)
         centred = pixels - mean
@@ -91,7 +95,7 @@ class Preconditioner:
         if not strength > 0:
             raise ValueError(f"The preconditioner's strength is {strength!r}; expected a number above 0.")
         variances = gaussian.scales.square()
-        return cls(gaussian.basis, strength * variances / variances.max(), strength)
+        return cls(gaussian.basis, strength * variances / variances.max().clamp(min=1e-12), strength)
 
     def apply(self, v: Tensor) -> Tensor:
         """M v."""

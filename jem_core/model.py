@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from jem_core.condition import FREE
+
 IMAGE_SIZES = (32, 64, 128)
 
 
@@ -19,7 +21,7 @@ def log_prob_from_logits(logits: Tensor, y: Tensor | None = None, observed: Tens
     marginal = logits.logsumexp(dim=-1)
     if y is None:
         return marginal.sum(dim=-1)
-    chosen = logits.gather(-1, y.clamp(min=0).unsqueeze(-1))[..., 0]
+    chosen = logits.gather(-1, y.clamp(min=0).unsqueeze(-1))[..., 0]  # an unknown label (-1) is never observed
     if observed is None:
         return chosen.sum(dim=-1)
     return torch.where(observed, chosen, marginal).sum(dim=-1)
@@ -77,22 +79,24 @@ class JointEnergyModel(nn.Module):
             size = self.image_size
             raise ValueError(f"The images have shape {tuple(x.shape)}; expected (N, 3, {size}, {size}).")
         hidden = self.cnn(x.contiguous(memory_format=torch.channels_last))
-        return self.mlp(hidden).unflatten(-1, (self.num_attributes, 2))
+        logits = self.mlp(hidden).unflatten(-1, (self.num_attributes, 2))
+        # Mixed precision ends here: a sum of many logits in bfloat16 would round energies to whole numbers.
+        return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
 
     forward = logits
 
     def log_prob(self, x: Tensor, y: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
         """log p~(x, y_obs) by the one formula of `log_prob_from_logits`; no labels gives log p~(x). (N,)."""
-        if y is None and observed is not None:
+        check_images(x, self.image_size)
+        if y is not None:
+            check_labels(y, observed, (len(x), self.num_attributes))
+        elif observed is not None:
             raise ValueError("A mask of observed labels was given without labels y.")
-        for label, value in (("y", y), ("observed", observed)):
-            if value is not None and value.shape != (x.shape[0], self.num_attributes):
-                expected = (x.shape[0], self.num_attributes)
-                raise ValueError(f"{label} has shape {tuple(value.shape)}; expected {expected}: images, attributes.")
         return log_prob_from_logits(self.logits(x), y, observed)
 
     def predict(self, x: Tensor) -> Tensor:
         """P(y_k = 1 | x), a softmax over the two logits of each attribute (Eq. 7). (N, K)."""
+        check_images(x, self.image_size)
         return self.logits(x).softmax(dim=-1)[..., 1]
 
     def score(self, x: Tensor) -> Tensor:
@@ -107,9 +111,22 @@ def check_images(x: Tensor, image_size: int) -> None:
         raise ValueError(f"The images are {kind}; expected a floating-point tensor with values in [0, 1].")
     if x.ndim != 4 or x.shape[1:] != (3, image_size, image_size):
         raise ValueError(f"The images have shape {tuple(x.shape)}; expected (N, 3, {image_size}, {image_size}).")
-    low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0)
+    low, high = (bound.item() for bound in x.aminmax()) if x.numel() else (0.0, 0.0)
     if not (low >= 0.0 and high <= 1.0):
         raise ValueError(f"The images range from {low:g} to {high:g}; expected finite values in [0, 1].")
+
+
+def check_labels(y: Tensor, observed: Tensor | None, shape: tuple[int, int], name: str = "y") -> None:
+    """Refuse labels that are not int64 (N, K), or not 0 or 1 where they are observed (everywhere without a mask)."""
+    for title, value, kind in ((name, y, torch.int64), ("observed", observed, torch.bool)):
+        if value is not None and (value.shape != shape or value.dtype != kind):
+            found, wanted = f"{value.dtype} {tuple(value.shape)}", f"{kind} {shape}"
+            raise ValueError(f"{title} is {found}; expected {wanted}: images, attributes.")
+    bad = (y != 0) & (y != 1)
+    if observed is not None:
+        bad = bad & (observed | (y != FREE))
+    if bad.any():
+        raise ValueError(f"{name} holds the value {y[bad][0].item()}; expected 0 or 1, or -1 where it is not observed.")
 
 
 def check_weights(model: nn.Module) -> None:

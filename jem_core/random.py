@@ -1,7 +1,7 @@
 """Random numbers from explicit generators: one for a whole batch, or one a chain.
 
 With a generator of its own, a chain does not depend on how many others run beside it: chain 3 of 16 and chain 3 of 64
-are the same chain, bit for bit.
+see the same random numbers, bit for bit.
 """
 
 from collections.abc import Sequence

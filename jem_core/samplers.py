@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jem_core.condition import FREE
 from jem_core.gaussian import Preconditioner
-from jem_core.model import check_images, log_prob_from_logits
+from jem_core.model import check_images, check_labels, log_prob_from_logits
 from jem_core.random import Randomness, normal, uniform
 
 SAMPLER_NAMES = ("resampling", "marginalizing")
@@ -66,8 +66,9 @@ class LangevinSettings:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and low <= value < float("inf")):
                 raise ValueError(f"{name} is {value!r}; expected a finite number of at least {low}.")
-        if self.grad_clamp is not None and not self.grad_clamp > 0:
-            raise ValueError(f"grad_clamp is {self.grad_clamp!r}; expected None or a bound above 0.")
+        bound = self.grad_clamp
+        if bound is not None and not (isinstance(bound, int | float) and bound > 0):
+            raise ValueError(f"grad_clamp is {bound!r}; expected None or a bound above 0.")
         if not isinstance(self.steps_per_sweep, int) or self.steps_per_sweep < 1:
             raise ValueError(f"steps_per_sweep is {self.steps_per_sweep!r}; expected a whole number of at least 1.")
 
@@ -91,12 +92,11 @@ class Sampler:
         """Chains at these images; labels that are neither given nor conditioned begin at fair coins."""
         check_images(x, self.model.image_size)
         expected = (x.shape[0], self.model.num_attributes)
-        if condition.shape != expected or condition.is_floating_point():
-            raise ValueError(f"The condition is {condition.dtype} {tuple(condition.shape)}; expected int64 {expected}.")
+        check_labels(condition, condition != FREE, expected, "the condition")
         if y is None:
             y = (uniform(expected, randomness, x.device) < 0.5).long()
-        elif y.shape != expected:
-            raise ValueError(f"The labels have shape {tuple(y.shape)}; expected {expected}.")
+        else:
+            check_labels(y, None, expected)
         return ChainState(x.detach(), torch.where(condition == FREE, y, condition), condition, 0)
 
     def step(self, state: ChainState, randomness: Randomness) -> tuple[ChainState, StepInfo]:
@@ -119,7 +119,9 @@ class Sampler:
     def differentiable_langevin(self, state: ChainState, randomness: Randomness) -> Tensor:
         """The images after one more step, as a function of the weights: what the KL term back-propagates through."""
         x = state.x.detach().requires_grad_()
-        target = self._target(self.model.logits(x), state.y, state.condition)
+        # torch.compile replaces the bound method and knows no second derivative: take the class's own.
+        logits = type(self.model).logits(self.model, x)
+        target = self._target(logits, state.y, state.condition)
         (grad,) = torch.autograd.grad(target.sum(), x, create_graph=True)
         return self._move(x.detach(), grad, randomness)
 

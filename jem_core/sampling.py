@@ -9,6 +9,7 @@ from torch import Tensor
 from jem_core.bundle import Bundle
 from jem_core.condition import Condition
 from jem_core.data.transforms import augment_chains
+from jem_core.model import check_weights
 from jem_core.random import Randomness, chain_generators
 from jem_core.samplers import ChainState, LangevinSettings, Sampler, StepInfo
 from jem_core.starts import start_chains
@@ -61,8 +62,8 @@ def sample(
     `keep_best=10` draws 10 n and keeps the n with the highest log p(y_c | x), the paper's filter for diverged chains.
     Steps and settings default to the model's own; `progress(done, total)` is called after every step.
     """
-    check_request(bundle, condition, n, keep_best)
     steps = bundle.sampling["steps"] if steps is None else steps
+    check_request(bundle, condition, n, steps, keep_best)
     langevin, augment_every = bundle.langevin(**settings)
     kernel = Sampler(sampler, bundle.model, langevin)
     randomness = chain_generators(seed, n * keep_best, bundle.device)
@@ -98,12 +99,14 @@ def best_samples(samples: Samples, n: int) -> Samples:
     return replace(samples, **{name: getattr(samples, name)[keep] for name in Samples.__dataclass_fields__})
 
 
-def check_request(bundle: Bundle, condition: Condition, n: int, keep_best: int) -> None:
+def check_request(bundle: Bundle, condition: Condition, n: int, steps: int, keep_best: int) -> None:
+    """Refuse what cannot be sampled before anything is computed."""
     if condition.names != bundle.model.names:
         raise ValueError(f"The condition is over {condition.names}; the model knows {bundle.model.names}.")
-    for name, value in (("n", n), ("keep_best", keep_best)):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} is {value!r}; expected a whole number of at least 1.")
+    for name, value, least in (("n", n, 1), ("steps", steps, 0), ("keep_best", keep_best, 1)):
+        if not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} is {value!r}; expected a whole number of at least {least}.")
+    check_weights(bundle.model)
 
 
 __all__ = ["LangevinSettings", "Samples", "best_samples", "finish", "run_chains", "sample"]

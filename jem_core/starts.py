@@ -36,7 +36,7 @@ def start_chains(
         if images is None or not len(images):
             raise ValueError("The start is 'images', but no image was given.")
         check_images(images, gaussian.mean.shape[-1])
-        return images[torch.arange(n) % len(images)].to(gaussian.mean.device)
+        return images.to(gaussian.mean.device)[torch.arange(n, device=gaussian.mean.device) % len(images)]
     if kind in ("buffer-match", "buffer-any"):
         return _from_buffer(kind, n, gaussian, randomness, buffer, condition)
     raise ValueError(f"There is no start {kind!r}; choose one of {', '.join(START_NAMES)}.")
