@@ -168,7 +168,7 @@ def read_config(directory: Path) -> dict:
 
 
 def build_model(facts: dict, weights: Path) -> JointEnergyModel:
-    """The network with these weights, frozen. Nothing is allocated before the file proves to hold what was announced."""
+    """The network with these weights, frozen. Nothing is allocated before the file proves to hold what it should."""
     try:
         with torch.device("meta"):
             model = JointEnergyModel(**facts)

@@ -29,9 +29,7 @@ class LowRankGaussian:
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"The images are {images.dtype} {tuple(images.shape)}; expected uint8 (N, 3, S, S).")
         if len(images) < 2 or rank < 1:
-            raise ValueError(
-                f"A Gaussian of rank {rank} from {len(images)} images: expected a rank of 1, and 2 images."
-            )
+            raise ValueError(f"A Gaussian of rank {rank} from {len(images)} images: expected 1 and 2 at least.")
         pixels = (images.flatten(1).float() + 0.5) / 256
         mean = pixels.mean(dim=0)
         centred = pixels - mean

@@ -1,6 +1,7 @@
 """The network and its energies: one image in, two logits an attribute out (the paper's Eq. 4 and 5, appendix B)."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +49,7 @@ class JointEnergyModel(nn.Module):
         halvings = (image_size // 4).bit_length() - 1
         channels = [width * min(2**i, 8) for i in range(halvings + 1)]
         layers: list[nn.Module] = [nn.Conv2d(3, width, 3, stride=1, padding=1), nn.SiLU()]
-        for before, after in zip(channels, channels[1:], strict=False):
+        for before, after in pairwise(channels):
             layers += [nn.Conv2d(before, after, 4, stride=2, padding=1), nn.SiLU()]
         layers += [nn.Conv2d(channels[-1], width, 1), nn.Flatten()]
         self.cnn = nn.Sequential(*layers)
