@@ -6,7 +6,7 @@ import importlib
 import sys
 from pathlib import Path
 
-COMMANDS = ("data", "fit", "export", "evaluate", "sample", "predict", "publish", "space", "bench")
+COMMANDS = ("data", "fit", "export", "judge", "evaluate", "card", "sample", "predict", "publish", "space", "bench")
 
 
 def main(arguments: list[str] | None = None) -> int:
