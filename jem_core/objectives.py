@@ -33,7 +33,7 @@ class LossParts:
     loss: Tensor
     cross_entropy: Tensor
     data_log_prob: Tensor  # (N,), detached
-    chain_log_prob: Tensor  # (M,), detached
+    chain_log_prob: Tensor  # (M,), detached; labels summed out, so that it compares with the data's
     accuracy: Tensor
 
 
@@ -66,10 +66,8 @@ def contrastive_loss(
     logits = model.logits(torch.cat([x, chains.x]))
     data, fake = logits[: len(x)], logits[len(x) :]
     positive = log_prob_from_logits(data, data_condition, observed=data_condition != FREE)
-    if negative_labels == "sampled":
-        negative = log_prob_from_logits(fake, chains.y)
-    else:
-        negative = log_prob_from_logits(fake, chains.condition, observed=chains.condition != FREE)
+    level = log_prob_from_logits(fake, chains.condition, observed=chains.condition != FREE)
+    negative = log_prob_from_logits(fake, chains.y) if negative_labels == "sampled" else level
     used = use.to(negative.dtype)
     contrast = (negative * used).sum() / used.sum().clamp(min=1) - positive.mean()
     if not use.any():  # every chain is stuck: no contrast to learn from
@@ -78,7 +76,7 @@ def contrastive_loss(
     loss = contrast + cross_entropy_weight * entropy
     if energy_penalty:
         loss = loss + energy_penalty * (positive.square().mean() + (negative * used).square().mean())
-    return LossParts(loss, entropy.detach(), positive.detach(), negative.detach(), accuracy(data, labels))
+    return LossParts(loss, entropy.detach(), positive.detach(), level.detach(), accuracy(data, labels))
 
 
 def kl_loss(
@@ -86,22 +84,22 @@ def kl_loss(
     sampler: Sampler,
     chains: ChainState,
     neighbours: Tensor,
+    same: Tensor,
     generator: torch.Generator,
     entropy_weight: float,
 ) -> Tensor:
     """The gradient that contrastive divergence leaves out (Du et al. 2021; the paper, appendix B).
 
     One more Langevin step is a function of the weights. Its images should be likely under the model, whose weights are
-    held still there, and far from their nearest neighbour among the buffer's samples, themselves left out.
+    held still there, and far from their nearest neighbour among the buffer's samples; `same` (chains, neighbours) says
+    which of these are the chain's own old image, left out.
     """
     moved = sampler.differentiable_langevin(chains, generator)
     weights = {name: value.detach() for name, value in model.named_parameters()}
     logits = torch.func.functional_call(model, weights, (moved,))
     loss = -log_prob_from_logits(logits, chains.y, observed=chains.condition != FREE).mean()
     if entropy_weight and len(neighbours):
-        distance = torch.cdist(moved.flatten(1), neighbours.flatten(1))
-        # A chain is its own neighbour when its old image is still in the buffer: a distance this small is itself.
-        distance = distance.masked_fill(distance < 1e-3, torch.inf)
+        distance = torch.cdist(moved.flatten(1), neighbours.flatten(1)).masked_fill(same, torch.inf)
         nearest = distance.min(dim=1).values
         loss = loss - entropy_weight * nearest[nearest.isfinite()].clamp(min=1e-6).log().sum() / len(moved)
     return loss
@@ -115,11 +113,11 @@ def random_conditions(labels: Tensor, frequency: Tensor, most: int, generator: t
     """
     known = labels != FREE
     common = torch.where(labels == 1, frequency, 1 - frequency).clamp(min=1e-3)
-    noise = torch.rand(labels.shape, generator=generator).to(labels.device)
+    noise = torch.rand(labels.shape, generator=generator, device=generator.device).to(labels.device)
     key = -torch.log(noise.clamp(min=1e-12)) * common  # exponential races: the smallest wins with weight 1 / common
     order = key.masked_fill(~known, torch.inf).argsort(dim=1).argsort(dim=1)
-    count = torch.randint(0, most + 1, (len(labels), 1), generator=generator).to(labels.device)
-    return torch.where((order < count) & known, labels, torch.full_like(labels, FREE))
+    count = torch.randint(0, most + 1, (len(labels), 1), generator=generator, device=generator.device)
+    return torch.where((order < count.to(labels.device)) & known, labels, torch.full_like(labels, FREE))
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
