@@ -55,8 +55,7 @@ class ChainPool:
 
     def fresh(self, n: int) -> ChainState:
         """Chains at the start distribution, each with a condition taken from a random training row."""
-        draw = self.gaussian.sample if self.config.start == "informed" else self.gaussian.uniform
-        return self.sampler.init(draw(n, self.generator), self._random_conditions(n), self.generator)
+        return self.sampler.init(self._start(n, self.generator), self._random_conditions(n), self.generator)
 
     def draw(self, n: int) -> tuple[ChainState, Tensor]:
         """Chains of the buffer, augmented, some with a new condition; a fresh fraction starts anew."""
@@ -95,10 +94,11 @@ class ChainPool:
         log_prob = self.sampler.model.log_prob(chains.x, chains.y, chains.condition != FREE)
         return saturated(chains.x) | (log_prob > mean + self.config.stuck_spreads * max(spread, 1.0))
 
-    def neighbours(self) -> Tensor:
-        """Buffer samples for the entropy part of the KL term."""
-        slots = self.buffer.draw(self.config.entropy_samples, self.generator)
-        return decode(self.buffer.images[slots].to(self.device), self.generator)
+    def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""
+        others = self.buffer.draw(self.config.entropy_samples, self.generator)
+        same = (slots.view(-1, 1) == others.view(1, -1)).to(self.device)
+        return decode(self.buffer.images[others].to(self.device), self.generator), same
 
     def contrast(self, x: Tensor) -> float:
         """The chains' pixel spread around the data's mean, as a ratio to the data's own."""
@@ -109,10 +109,14 @@ class ChainPool:
         """Whether unconditional chains from the start distribution still end at images."""
         sampler = Sampler(self.sampler.name, model, self.sampler.settings)
         free = torch.full((n, model.num_attributes), FREE, device=self.device)
-        state = sampler.init(self.gaussian.sample(n, generator), free, generator)
+        state = sampler.init(self._start(n, generator), free, generator)
         for _ in range(self.config.sample_steps):
             state, info = sampler.step(state, generator)
         return info.diverged.float().mean().item() < 0.25 and 1 / 2 < self.contrast(state.x) < 2
+
+    def _start(self, n: int, generator: torch.Generator) -> Tensor:
+        draw = self.gaussian.sample if self.config.start == "informed" else self.gaussian.uniform
+        return draw(n, generator)
 
     def _random_conditions(self, n: int) -> Tensor:
         pick = torch.randint(len(self.labels), (n,), generator=self.generator, device=self.device).cpu()
@@ -125,5 +129,9 @@ def redistribute(buffers: list[dict[str, Tensor]], rank: int, ranks: int) -> dic
         return buffers[rank]
     merged = {name: torch.cat([part[name] for part in buffers]) for name in ("images", "labels", "conditions")}
     mine = {name: value[rank::ranks].contiguous() for name, value in merged.items()}
-    filled = torch.tensor(len(mine["images"]))
-    return mine | {"capacity": filled, "seen": filled, "policy": buffers[0]["policy"]}
+    filled = len(mine["images"])
+    capacity, seen = (sum(int(part[name]) for part in buffers) // ranks for name in ("capacity", "seen"))
+    if filled:  # a reservoir goes on to know how long its stream was, or new samples would push out too many old ones
+        capacity, seen = filled, max(filled, seen)
+    facts = {"capacity": torch.tensor(max(1, capacity)), "seen": torch.tensor(seen)}
+    return mine | facts | {"policy": buffers[0]["policy"]}

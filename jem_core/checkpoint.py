@@ -21,7 +21,8 @@ def write_checkpoint(
     """Write `path` whole or not at all: rank 0 writes what all ranks share, every rank what is its own."""
     partial = path.with_name(path.name + PARTIAL)
     if rank == 0:
-        shutil.rmtree(partial, ignore_errors=True)
+        for left_over in path.parent.glob(f"*{PARTIAL}"):
+            shutil.rmtree(left_over, ignore_errors=True)
         partial.mkdir(parents=True)
         for name, tensors in shared.items():
             save_file(_plain(tensors), partial / f"{name}.safetensors")
@@ -31,8 +32,9 @@ def write_checkpoint(
         save_file(_plain(tensors), partial / f"{name}-rank{rank}.safetensors")
     wait_for_all()
     if rank == 0:
-        shutil.rmtree(path, ignore_errors=True)
+        old = _set_aside(path)
         partial.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
     wait_for_all()
 
 
@@ -60,10 +62,31 @@ def checkpoints(directory: Path, kind: str = "last") -> list[Path]:
     return sorted(path for path in found if path.is_dir() and not path.name.endswith(PARTIAL))
 
 
+def newest(directory: Path, kind: str = "last") -> Path | None:
+    found = checkpoints(directory, kind)
+    return found[-1] if found else None
+
+
 def prune(directory: Path, kind: str, keep: int) -> None:
     """Delete all but the newest `keep` of a kind."""
     for path in checkpoints(directory, kind)[:-keep]:
-        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(_set_aside(path), ignore_errors=True)
+
+
+def drop_after(directory: Path, iteration: int) -> None:
+    """Delete the last checkpoints of later iterations; the best stays."""
+    for path in checkpoints(directory):
+        if read_facts(path)["iteration"] > iteration:
+            shutil.rmtree(_set_aside(path), ignore_errors=True)
+
+
+def _set_aside(path: Path) -> Path:
+    """Rename first, delete then: whoever is killed in between leaves no checkpoint with half of its files."""
+    aside = path.with_name(f"{path.name}.old{PARTIAL}")
+    shutil.rmtree(aside, ignore_errors=True)
+    if path.exists():
+        path.rename(aside)
+    return aside
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -73,8 +96,11 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         index, name = key.split(".")
-        state.setdefault(int(index), {})[name] = value.clone()
+        # Moments lie in memory as their weights do: another order of the same numbers is slower, and may round otherwise.
+        like = weights[int(index)] if value.ndim else value
+        state.setdefault(int(index), {})[name] = torch.empty_like(like, dtype=value.dtype).copy_(value)
     optimizer.load_state_dict(optimizer.state_dict() | {"state": state})

@@ -12,6 +12,8 @@ def start_ranks(device: torch.device) -> tuple[int, int]:
     """(rank, number of ranks); joins the group when torchrun started us: gloo on CPU, nccl on GPUs."""
     if "RANK" not in os.environ:
         return 0, 1
+    if device.type == "cuda":  # from here on "cuda" means this rank's own
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return dist.get_rank(), dist.get_world_size()

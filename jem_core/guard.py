@@ -1,9 +1,8 @@
 """The divergence guard: watches a run and says when, and why, to go back to the last good state."""
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
-
-import math
 
 from jem_core.config import TrainConfig
 
@@ -44,6 +43,11 @@ class Guard:
         self.trips += 1
         self.window.clear()
         return self.trips <= self.config.guard_trips
+
+    def restore(self, trips: int, window: dict[str, list[float]]) -> None:
+        """Go on as the run that wrote these did."""
+        self.trips = trips
+        self.window = {name: deque(values, maxlen=self.config.guard_window) for name, values in window.items()}
 
     @property
     def rate_factor(self) -> float:

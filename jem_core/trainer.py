@@ -27,6 +27,7 @@ from jem_core.model import JointEnergyModel
 from jem_core.objectives import LossParts, accuracy, contrastive_loss, kl_loss, supervised_loss
 
 STREAMS = ("noise", "chains")  # what is drawn for the data and for the chains
+START = "start.safetensors"
 GAUSSIAN_IMAGES = 8000  # enough for a mean and 64 directions
 
 
@@ -43,6 +44,8 @@ class Trainer:
         resume_from: Path | None = None,
     ) -> None:
         self.config, self.dataset, self.directory = config, dataset, Path(directory)
+        if resume and not (self.directory / START).is_file():
+            raise ValueError(f"{self.directory} holds no run to resume; leave out --resume to begin one there.")
         self.device = torch.device(device)
         self.rank, self.ranks = distributed.start_ranks(self.device)
         if config.batch_size % self.ranks:
@@ -55,13 +58,14 @@ class Trainer:
             for i, name in enumerate(STREAMS)
         }
         self._build_model()
-        self._prepare_chains()
+        self._prepare_chains(fit=not (resume or resume_from))
         self.guard = Guard(config)
         self.good: deque[dict] = deque(maxlen=2)
         self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
         self.data_level: list[float] = []  # running mean and spread of the data's log p~
-        if resume or resume_from:
-            self._load(resume_from or self._latest())
+        path = resume_from or (checkpoint.newest(self.directory / "checkpoints") if resume else None)
+        if path:  # a run that was killed before its first checkpoint begins anew
+            self._load(path)
         distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
 
     def _build_model(self) -> None:
@@ -75,13 +79,15 @@ class Trainer:
         if config.compile and device.type == "cuda":
             self.model.logits = torch.compile(self.model.logits)
 
-    def _prepare_chains(self) -> None:
+    def _prepare_chains(self, fit: bool) -> None:
         """The start distribution is fitted once and kept in the run's directory."""
-        config, path = self.config, self.directory / "start.safetensors"
-        if not path.is_file() and self.rank == 0:
+        config, path = self.config, self.directory / START
+        if fit and self.rank == 0:
             self.directory.mkdir(parents=True, exist_ok=True)
             some = np.sort(np.random.default_rng(config.seed).permutation(self.rows)[:GAUSSIAN_IMAGES])
-            LowRankGaussian.fit(self.dataset.tensors(some)[0], config.start_rank, config.seed).save(path)
+            partial = path.with_name(f".{START}.partial")
+            LowRankGaussian.fit(self.dataset.tensors(some)[0], config.start_rank, config.seed).save(partial)
+            partial.replace(path)
         distributed.wait_for_all()
         gaussian = LowRankGaussian.load(path).to(self.device)
         labels = torch.from_numpy(self.dataset.labels[self.rows]).long()
@@ -124,14 +130,14 @@ class Trainer:
             pool.conditions_of(labels),
             chains,
             ~stuck,
-            config.negative_labels,
+            "marginalized" if config.objective == "jem" else config.negative_labels,  # JEM knows no label of a chain
             config.cross_entropy_weight,
             config.energy_penalty,
         )
         if config.kl_weight:
-            extra = kl_loss(
-                self.model, pool.sampler, previous, pool.neighbours(), pool.generator, config.entropy_weight
-            )
+            last = previous._replace(y=chains.y)  # the last step's image with the labels that it was moved under
+            neighbours, same = pool.neighbours(slots)
+            extra = kl_loss(self.model, pool.sampler, last, neighbours, same, pool.generator, config.entropy_weight)
             parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
         pool.keep(chains, slots, stuck)
         level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
@@ -187,7 +193,7 @@ class Trainer:
         """Iterate to the end, yielding metrics; rolls back on a trip and raises TrainingDiverged after too many."""
         saved = started = time.monotonic()
         while self.iteration < self.config.iterations:
-            if self.iteration % self.config.guard_snapshot == 0:
+            if not self.good or self.iteration % self.config.guard_snapshot == 0:
                 self.good.append(self._snapshot())
             metrics = self.iterate()
             trouble = self.guard.check(metrics)
@@ -213,7 +219,7 @@ class Trainer:
         for part, truth in zip(images.split(200), labels.split(200), strict=True):
             logits = self.ema.logits(dequantize(part.to(self.device), generator))
             right.append(accuracy(logits, truth.to(self.device)).item() * len(part))
-        metrics = {"held_out_accuracy": sum(right) / len(images)}
+        metrics = {"held_out_accuracy": sum(right) / max(1, len(images))}
         if self.config.objective != "supervised":
             metrics["healthy"] = float(self.pool.fresh_chains_are_healthy(self.ema, generator))
         return distributed.average(metrics)
@@ -231,7 +237,11 @@ class Trainer:
                 f"Training diverged at iteration {at} ({trouble}) after {self.guard.trips - 1} roll-backs. "
                 "Try a smaller learning_rate, more langevin_steps, or chains: semi-conditional."
             )
-        self._restore(copy.deepcopy(self.good[0]))
+        self._restore(self.good[0])
+        self.good.clear()  # the newer state must not serve the next roll-back
+        if self.rank == 0:  # nor may a resume find what was rolled back
+            checkpoint.drop_after(self.directory / "checkpoints", self.iteration)
+        self.save()
         return (
             f"Iteration {at}: {trouble}. Went back to iteration {self.iteration}; "
             f"the rate is now {self.guard.rate_factor:g} times the schedule's."
@@ -255,6 +265,7 @@ class Trainer:
         return {
             "iteration": self.iteration,
             "trips": self.guard.trips,
+            "window": {name: list(values) for name, values in self.guard.window.items()},
             "best_accuracy": self.best_accuracy,
             "seconds": self.seconds,
             "data_level": list(self.data_level),
@@ -270,21 +281,22 @@ class Trainer:
         if self.rank == 0:
             checkpoint.prune(folder, kind, self.config.keep_checkpoints if kind == "last" else 1)
 
-    def _latest(self) -> Path:
-        found = checkpoint.checkpoints(self.directory / "checkpoints")
-        if not found:
-            raise ValueError(f"{self.directory} has no checkpoint to resume from; leave out --resume to begin.")
-        return found[-1]
-
     def _load(self, path: Path) -> None:
         shared = {name: checkpoint.read_tensors(path, name) for name in ("model", "ema", "optimizer")}
         buffers, streams = checkpoint.read_ranks(path, "buffer"), checkpoint.read_ranks(path, "streams")
         own = {"buffer": redistribute(buffers, self.rank, self.ranks)}
         if len(streams) == self.ranks:  # with another number of ranks every stream begins anew
             own["streams"] = streams[self.rank]
-        self._restore({"shared": shared, "own": own, "facts": checkpoint.read_facts(path)}, trips=True)
+        facts = checkpoint.read_facts(path)
+        try:
+            self._restore({"shared": shared, "own": own, "facts": facts})
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"{path} is of another model than this config and data describe: {error}") from error
+        self.best_accuracy, self.seconds = facts["best_accuracy"], facts["seconds"]
+        self.guard.restore(facts["trips"], facts.get("window", {}))
 
-    def _restore(self, state: dict, trips: bool = False) -> None:
+    def _restore(self, state: dict) -> None:
+        """Weights, averages, moments, chains and random streams; the guard's count goes on."""
         self.model.load_state_dict(state["shared"]["model"])
         self.ema.load_state_dict(state["shared"]["ema"])
         checkpoint.load_optimizer(self.optimizer, state["shared"]["optimizer"])
@@ -293,9 +305,6 @@ class Trainer:
             self.streams[name].set_state(value)
         facts = state["facts"]
         self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
-        self.best_accuracy, self.seconds = facts["best_accuracy"], facts["seconds"]
-        if trips:
-            self.guard.trips = facts["trips"]
 
     def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
         """The finished model: averaged weights, start, a part of the buffer, label counts."""
