@@ -100,7 +100,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         index, name = key.split(".")
-        # Moments lie in memory as their weights do: another order of the same numbers is slower, and may round otherwise.
+        # Moments lie in memory as their weights do: another order of the same numbers may round otherwise.
         like = weights[int(index)] if value.ndim else value
         state.setdefault(int(index), {})[name] = torch.empty_like(like, dtype=value.dtype).copy_(value)
     optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
