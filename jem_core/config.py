@@ -20,6 +20,32 @@ CHOICES = {
     "schedule": ("constant", "cosine", "steps"),
     "precision": ("float32", "bfloat16"),
 }
+AT_LEAST_ONE = {
+    "iterations",
+    "batch_size",
+    "width",
+    "langevin_steps",
+    "steps_per_sweep",
+    "buffer_size",
+    "start_rank",
+    "entropy_samples",
+    "guard_window",
+    "guard_snapshot",
+    "guard_contrast",
+    "keep_checkpoints",
+    "evaluate_every",
+    "sample_steps",
+}
+SHARES = {
+    "fresh_fraction",
+    "switch_fraction",
+    "chain_blur",
+    "final_phase",
+    "final_rate",
+    "ema",
+    "adam_beta1",
+    "adam_beta2",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,12 +127,13 @@ class TrainConfig:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}.")
-        for name in ("iterations", "batch_size", "width", "langevin_steps", "steps_per_sweep", "buffer_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1.")
-        for name in ("fresh_fraction", "switch_fraction", "chain_blur", "final_phase", "ema"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected a number between 0 and 1.")
+        for name, value in self.to_dict().items():
+            if isinstance(value, int | float) and not 0 <= value < math.inf:
+                raise ValueError(f"{name} is {value}; expected a finite number of at least 0.")
+            if name in AT_LEAST_ONE and value < 1:
+                raise ValueError(f"{name} is {value}; expected at least 1.")
+            if name in SHARES and value > 1:
+                raise ValueError(f"{name} is {value}; expected a number between 0 and 1.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected a number above 0.")
 
@@ -135,7 +162,7 @@ def make_config(values: Mapping[str, object]) -> TrainConfig:
     fields = {field.name: field for field in dataclasses.fields(TrainConfig)}
     chosen = {}
     for key, value in values.items():
-        name = key.replace("-", "_")
+        name = str(key).replace("-", "_")
         if name not in fields:
             near = get_close_matches(name, fields, n=3, cutoff=0.4) or sorted(fields)
             raise ValueError(f"There is no config key {key!r}; did you mean {' or '.join(near[:3])}?")
@@ -143,9 +170,12 @@ def make_config(values: Mapping[str, object]) -> TrainConfig:
     return TrainConfig(**chosen)
 
 
-def read_config(path: Path, overrides: Mapping[str, object] = {}) -> TrainConfig:  # noqa: B006 (never written to)
+def read_config(path: Path, overrides: Mapping[str, object] = {}) -> TrainConfig:
     """A config from a YAML file of flat keys, with overrides on top."""
-    values = yaml.safe_load(path.read_text()) or {}
+    try:
+        values = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is no readable YAML: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds {type(values).__name__}; expected keys and values.")
     return make_config(values | {key.replace("-", "_"): value for key, value in overrides.items()})
@@ -153,7 +183,8 @@ def read_config(path: Path, overrides: Mapping[str, object] = {}) -> TrainConfig
 
 def _coerce(name: str, value: object, kind: type) -> object:
     if isinstance(value, str) and kind is not str:  # the command line gives text, and YAML reads 1e-4 as text
-        value = yaml.safe_load(value)
+        with contextlib.suppress(yaml.YAMLError):
+            value = yaml.safe_load(value)
     if kind is float and isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)

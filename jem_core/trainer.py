@@ -63,6 +63,7 @@ class Trainer:
         self.good: deque[dict] = deque(maxlen=2)
         self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
         self.data_level: list[float] = []  # running mean and spread of the data's log p~
+        self.stopping = False  # set it to end `run` after the iteration that is under way, with a checkpoint
         path = resume_from or (checkpoint.newest(self.directory / "checkpoints") if resume else None)
         if path:  # a run that was killed before its first checkpoint begins anew
             self._load(path)
@@ -204,11 +205,15 @@ class Trainer:
                 self._keep_best(metrics)
             now = time.monotonic()
             self.seconds, started = self.seconds + now - started, now
-            due = distributed.average({"due": float(now - saved > 60 * self.config.checkpoint_minutes)})["due"] > 0
-            if due or self.iteration == self.config.iterations:
+            overdue = now - saved > 60 * self.config.checkpoint_minutes
+            flags = distributed.average({"due": float(overdue), "stop": float(self.stopping)})  # all ranks act as one
+            self.stopping = flags["stop"] > 0
+            if flags["due"] or self.stopping or self.iteration == self.config.iterations:
                 self.save()
                 saved = now
             yield metrics
+            if self.stopping:
+                return
 
     @torch.no_grad()
     def evaluate(self, most: int = 2000) -> dict[str, float]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from jem_core import distributed
+from jem_core import checkpoint, distributed
+from jem_core.bundle import write_json
 from jem_core.config import TrainConfig, read_config
 from jem_core.data.dataset import Dataset
 from jem_core.guard import TrainingDiverged
@@ -36,17 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     config = read_config(find_config(args.config), pair_up(args.overrides))
     dataset = Dataset.open(args.data)
-    if not args.resume and (args.out / "checkpoints").exists():
+    if not args.resume and checkpoint.newest(args.out / "checkpoints"):
         raise ValueError(f"{args.out} holds a run already; add --resume to go on with it, or choose another --out.")
     trainer = Trainer(config, dataset, args.out, args.device, resume=args.resume)
     watcher = Watcher(trainer, args) if trainer.rank == 0 else None
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    stop_on_signals(trainer)
     try:
         for metrics in trainer.run():
             if watcher:
                 watcher.show(metrics)
-    except KeyboardInterrupt:
-        return _interrupted(trainer, args)
+        if trainer.stopping:
+            tqdm.write(f"Saved iteration {trainer.iteration}. To go on: the same command with --resume ({args.out}).")
+            return 130
     except TrainingDiverged as error:
         tqdm.write(str(error), file=sys.stderr)
         return 1
@@ -57,12 +59,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _interrupted(trainer: Trainer, args: argparse.Namespace) -> int:
-    # Ranks may be at different iterations when the key is pressed; only a lone rank can save on the spot.
-    if trainer.ranks == 1:
-        trainer.save()
-    print(f"\nStopped at iteration {trainer.iteration}. To go on: the same command with --resume ({args.out}).")
-    return 130
+def stop_on_signals(trainer: Trainer) -> None:
+    """Ctrl-C (or SIGTERM) ends the run after the iteration under way: what is saved is whole, on every rank."""
+
+    def stop(*_: object) -> None:
+        if trainer.stopping and trainer.ranks == 1:  # asked twice; torchrun itself signals its ranks more than once
+            raise KeyboardInterrupt
+        trainer.stopping = True
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, stop)
 
 
 def find_config(name: str) -> Path:
@@ -91,9 +97,8 @@ class Watcher:
     def __init__(self, trainer: Trainer, args: argparse.Namespace) -> None:
         self.trainer, self.out = trainer, args.out
         self.facts = {"command": plain_command(args), "hardware": hardware()}
-        (self.out / "run.json").write_text(
-            json.dumps(self.facts | {"config": trainer.config.to_dict(), "data": str(args.data)}, indent=1)
-        )
+        write_json(self.out / "run.json", self.facts | {"config": trainer.config.to_dict(), "data": str(args.data)})
+        trim_log(self.out / "metrics.jsonl", trainer.iteration)
         self.log = (self.out / "metrics.jsonl").open("a")
         self.board = None
         with suppress(ImportError):
@@ -141,6 +146,20 @@ class Watcher:
         self.log.close()
         if self.board:
             self.board.close()
+
+
+def trim_log(path: Path, iteration: int) -> None:
+    """Forget what a killed run wrote after the checkpoint that is resumed, half a last line included."""
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        with suppress(ValueError):
+            if json.loads(line)["iteration"] <= iteration:
+                kept.append(line + "\n")
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text("".join(kept))
+    partial.replace(path)
 
 
 def plain_command(args: argparse.Namespace) -> str:
