@@ -103,8 +103,14 @@ def find_cached(repo: str, revision: str) -> Path | None:
 
 
 def listed_files(directory: Path) -> dict[str, dict]:
-    """The files that a config lists, {name: {"size", "sha256"}}; refused when one is of no kind that is fetched."""
+    """The files that a config lists, {name: {"size", "sha256"}}."""
     files = read_config(directory)["files"]
+    check_list(files)
+    return files
+
+
+def check_list(files: dict[str, dict]) -> None:
+    """Refuse a list with a file of a kind that is never fetched, or with more bytes than are."""
     for name, facts in files.items():
         if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII) or not name.endswith(SUFFIXES):
             raise ValueError(f"The model's config.json lists {name!r}; only {', '.join(SUFFIXES)} files are fetched.")
@@ -113,7 +119,6 @@ def listed_files(directory: Path) -> dict[str, dict]:
     total = sum(facts["size"] for facts in files.values())
     if total > MODEL_BYTES:
         raise ValueError(f"The model's files have {total:,} bytes together; at most {MODEL_BYTES:,} are fetched.")
-    return files
 
 
 class HubUnreachable(ValueError):
