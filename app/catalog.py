@@ -1,0 +1,130 @@
+"""The models at hand: bundled ones, directories, and Hub models that appear when they have arrived."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from app.attributes import grouped
+from app.presets import presets_for
+from jem_core import hub
+from jem_core.bundle import SAMPLING_DEFAULTS, Bundle, read_config
+from jem_core.data.held_out import parse
+
+FIRST = "avatars"  # the model that the page opens on, where it is at hand
+OBJECTIVES = {"gibbs-jem": "Gibbs-JEM", "jem": "factored JEM", "supervised": "supervised"}
+log = logging.getLogger("gibbs_jem")
+
+
+@dataclass
+class Entry:
+    """A model that can be chosen; its weights are read when somebody does."""
+
+    name: str
+    config: dict
+    directory: Path | None = None
+    bundle: Bundle | None = None
+    source: str = ""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self.config["model"]["names"])
+
+    @property
+    def objective(self) -> str:
+        return str(self.config.get("objective", "gibbs-jem"))
+
+    @property
+    def title(self) -> str:
+        return self.config.get("title") or f"{self.name} ({OBJECTIVES.get(self.objective, self.objective)})"
+
+
+class Catalog:
+    """Models by name, `avatars` first. `sources` adds directories and Hub ids to the bundled ones."""
+
+    def __init__(self, sources: Sequence[str] = (), bundled: Path = hub.BUNDLED, device: str | None = None) -> None:
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._entries: dict[str, Entry] = {}
+        self._reading = threading.Lock()
+        directories = sorted(path.parent for path in bundled.glob("*/config.json"))
+        directories.sort(key=lambda path: path.name != FIRST)
+        for directory in [*directories, *(Path(source) for source in sources if not source.startswith("hf-hub:"))]:
+            config = read_config(directory)
+            self._add(Entry(config.get("name", directory.name), config, directory, source=directory.name))
+        self._coming = [source for source in sources if source.startswith("hf-hub:")]
+        for source in self._coming:
+            threading.Thread(target=self._fetch, args=(source,), daemon=True).start()
+        if not self._entries and not self._coming:
+            raise ValueError(
+                f"There is no model in {bundled}; add one with --model DIRECTORY or --model hf-hub:owner/name."
+            )
+
+    def _add(self, entry: Entry) -> None:
+        name, number = entry.name, 2
+        while entry.name in self._entries:
+            entry.name, number = f"{name}-{number}", number + 1
+        self._entries[entry.name] = entry
+
+    def _fetch(self, source: str) -> None:
+        """A Hub model in the background: bundled models serve first, a dead network delays nobody."""
+        try:
+            bundle = hub.load(source, device=self.device)
+        except Exception as error:
+            log.warning("The model %s is not available: %s", source, error)
+            return
+        self._add(Entry(bundle.name, bundle.config, bundle.directory, bundle, source))
+
+    def attributes(self) -> dict[str, tuple[str, ...]]:
+        """The models that can be sampled from, each with its attributes; a plain classifier is no sampler."""
+        return {e.name: e.attributes for e in list(self._entries.values()) if e.objective != "supervised"}
+
+    def bundle(self, name: str) -> Bundle:
+        """The model itself, read once."""
+        entry = self._entries[name]
+        with self._reading:
+            if entry.bundle is None:
+                entry.bundle = hub.load(entry.directory, self.device)
+        return entry.bundle
+
+    def title(self, name: str) -> str:
+        return self._entries[name].title
+
+    def source(self, name: str) -> str:
+        """What jem_core.hub.load takes to find this model; visitors see it, so a directory shows its name alone."""
+        return self._entries[name].source
+
+    def rival(self, name: str) -> str | None:
+        """The model to stand beside this one: the same attributes learned with another objective, JEM for choice."""
+        mine = self._entries[name]
+        others = [
+            entry
+            for entry in list(self._entries.values())
+            if entry.attributes == mine.attributes and entry.objective not in (mine.objective, "supervised")
+        ]
+        others.sort(key=lambda entry: entry.objective != "jem")
+        return others[0].name if others else None
+
+    def facts(self) -> list[dict]:
+        """What the page must know of each model, from its config alone."""
+        return [self._facts(self._entries[name]) for name in self.attributes()]
+
+    def _facts(self, entry: Entry) -> dict:
+        data = entry.config.get("data", {})
+        pairs = [parse(text).as_dict() for text in data.get("held_out", [])]
+        return {
+            "name": entry.name,
+            "title": entry.title,
+            "size": entry.config["model"]["image_size"],
+            "names": list(entry.attributes),
+            "groups": grouped(entry.attributes),
+            "sampling": SAMPLING_DEFAULTS | entry.config.get("sampling", {}),
+            "rival": self.rival(entry.name),
+            "held_out": [pair for pair in pairs if set(pair) <= set(entry.attributes)],
+            "presets": presets_for(entry.attributes),
+            "credit": data.get("credit", ""),
+        }

@@ -1,0 +1,100 @@
+"""Pictures of a run: the grid as it is sent to the browser, and a film of it for the animation."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+JPEG_QUALITY = 90
+ANIMATIONS = {"gif": "image/gif", "webp": "image/webp"}
+LONG_SIDE = 512  # of an animation, about
+MILLISECONDS = 80
+
+
+def columns(n: int) -> int:
+    """How many chains stand side by side: the squarest grid."""
+    return math.ceil(math.sqrt(n))
+
+
+def tile(x: Tensor) -> np.ndarray:
+    """Images (N, 3, S, S) in [0, 1] as one picture (rows S, columns S, 3), uint8, without gaps."""
+    images = (x.nan_to_num(0).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+    n, size = images.shape[:2]
+    across = columns(n)
+    down = math.ceil(n / across)
+    sheet = np.zeros((down * across, size, size, 3), np.uint8)
+    sheet[:n] = images
+    return sheet.reshape(down, across, size, size, 3).swapaxes(1, 2).reshape(down * size, across * size, 3)
+
+
+def jpeg(sheet: np.ndarray) -> bytes:
+    # Full colour resolution: at 32 pixels a face, halved colour shows. Tiles are whole JPEG blocks, so none bleeds.
+    target = io.BytesIO()
+    Image.fromarray(sheet).save(target, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return target.getvalue()
+
+
+def png(sheet: np.ndarray) -> bytes:
+    target = io.BytesIO()
+    Image.fromarray(sheet).save(target, "PNG", compress_level=3)
+    return target.getvalue()
+
+
+@dataclass
+class Film:
+    """Some frames of a run, evenly spread: when there are too many, every second one goes."""
+
+    most: int = 160
+    stride: int = 1  # steps from one frame to the next
+    frames: list[tuple[int, str, list[bytes]]] = field(default_factory=list)  # step, caption, a JPEG for each lane
+
+    def add(self, step: int, caption: str, pictures: list[bytes]) -> None:
+        if self.frames and step < self.frames[-1][0] + self.stride:
+            return
+        self.frames.append((step, caption, pictures))
+        if len(self.frames) > self.most:
+            self.frames = self.frames[::2]
+            self.stride *= 2
+
+    def animation(self, kind: str) -> bytes:
+        """The run as an animated GIF or WebP, its caption below; it rests on the last frame."""
+        if kind not in ANIMATIONS:
+            raise ValueError(f"There is no animation {kind!r}; choose {' or '.join(ANIMATIONS)}.")
+        if len(self.frames) < 2:
+            raise ValueError("There is no run to animate yet: let the chains take a few steps first.")
+        pictures = [_still(*frame) for frame in self.frames]
+        durations = [MILLISECONDS] * (len(pictures) - 1) + [1500]
+        target = io.BytesIO()
+        options = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
+        if kind == "gif":
+            pictures[0].save(target, "GIF", optimize=False, disposal=1, **options)
+        else:
+            pictures[0].save(target, "WEBP", quality=80, method=2, **options)
+        return target.getvalue()
+
+
+def _still(step: int, caption: str, pictures: list[bytes]) -> Image.Image:
+    grids = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
+    scale = max(1, round(LONG_SIDE / (sum(grid.width for grid in grids))))
+    grids = [grid.resize((grid.width * scale, grid.height * scale), Image.Resampling.BICUBIC) for grid in grids]
+    gap, bar = 8, 26
+    width = sum(grid.width for grid in grids) + gap * (len(grids) - 1)
+    still = Image.new("RGB", (width, grids[0].height + bar), "white")
+    left = 0
+    for grid in grids:
+        still.paste(grid, (left, 0))
+        left += grid.width + gap
+    draw, font = ImageDraw.Draw(still), ImageFont.load_default(size=13)
+    middle = grids[0].height + bar // 2
+    right = f"step {step}"
+    room = width - 20 - font.getlength(right)
+    while caption and font.getlength(caption) > room:
+        caption = caption[:-2].rstrip(" …") + "…" if len(caption) > 2 else ""
+    draw.text((6, middle), caption, fill="#333333", font=font, anchor="lm")
+    draw.text((width - 6, middle), right, fill="#888888", font=font, anchor="rm")
+    return still

@@ -1,0 +1,71 @@
+"""The newest wish of a visitor, as a small file that the running sampler reads at every step.
+
+A file, because it crosses the fork in which a ZeroGPU sampler runs; replaced in one move, so that no reader sees half
+a letter. It holds only a path, so it can be handed to another process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+_folder: Path | None = None
+_writing = threading.Lock()  # letters are written by the server's process alone
+
+
+def folder() -> Path:
+    """A private directory of this server, removed when it ends."""
+    global _folder
+    if _folder is None:
+        _folder = Path(tempfile.mkdtemp(prefix="gibbs-jem-mail-"))
+        owner = os.getpid()
+        # A forked sampler inherits this handler and must not empty the server's mailboxes when it exits.
+        atexit.register(lambda: os.getpid() == owner and shutil.rmtree(_folder, ignore_errors=True))
+    return _folder
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What a visitor wants now. `order` counts the visitor's letters: a late one never undoes a newer one."""
+
+    order: int
+    run: str  # the run that may compute; an older run of the same visitor ends when it sees another name here
+    playing: bool
+    fresh: int  # counts resets: another number begins new chains
+    settings: dict = field(default_factory=dict)
+
+
+class Mailbox:
+    """One visitor's box."""
+
+    def __init__(self, session: str) -> None:
+        # The session's name comes from the browser: only its hash ever names a file.
+        self.path = folder() / hashlib.sha256(session.encode()).hexdigest()[:32]
+
+    def post(self, letter: Letter) -> bool:
+        """Put a letter in, unless a newer one is there already."""
+        with _writing:
+            present = self.read()
+            if present is not None and present.order > letter.order:
+                return False
+            partial = self.path.with_suffix(".partial")
+            partial.write_text(json.dumps(asdict(letter)))
+            partial.replace(self.path)
+        return True
+
+    def read(self) -> Letter | None:
+        """The newest letter; None when there is none (the visitor has left)."""
+        with suppress(FileNotFoundError):
+            return Letter(**json.loads(self.path.read_text()))
+        return None
+
+    def drop(self) -> None:
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""The whole app: one page with a tab for each screen, and how it is started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no request leaves the machine
+
+import gradio as gr
+
+from app import api, studio
+from app.catalog import Catalog
+from app.limits import Limits
+from app.runtime import Runtime, install
+
+ASSETS = Path(__file__).resolve().parent.parent / "assets"
+TITLE = "Gibbs-JEM Studio"
+MODELS_VARIABLE = "GIBBS_JEM_MODEL"
+
+
+def options(arguments: Sequence[str] = ()) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python app.py", description=f"{TITLE}: steer Langevin chains in the browser."
+    )
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="DIRECTORY|hf-hub:owner/name",
+        help=f"a model besides the bundled ones; may be repeated (also: {MODELS_VARIABLE}, separated by commas)",
+    )
+    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
+    parser.add_argument("--port", type=int, default=int(os.environ.get("GRADIO_SERVER_PORT", "7860")))
+    parser.add_argument("--device", default=None, help="cpu or cuda; what is there by default")
+    return parser.parse_args(list(arguments))
+
+
+def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
+    """The page with all its screens, ready to be launched or mounted."""
+    chosen = chosen or options()
+    listed = [part.strip() for part in os.environ.get(MODELS_VARIABLE, "").split(",") if part.strip()]
+    limits = Limits.from_environment()
+    install(Runtime(Catalog([*listed, *chosen.model], device=chosen.device), limits))
+    with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 600), analytics_enabled=False) as demo:
+        gr.HTML(
+            html_template=(ASSETS / "header.html").read_text(),
+            js_on_load=(ASSETS / "header.js").read_text(),
+            apply_default_css=False,
+        )
+        studio.build(demo)
+        api.build()
+    demo.queue(default_concurrency_limit=2, max_size=limits.waiting)
+    return demo
+
+
+def launch_options() -> dict:
+    """Looks and safety, the same wherever the page is served."""
+    return {
+        "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
+        "css": (ASSETS / "style.css").read_text(),
+        "head": '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "footer_links": ["api"],
+        "run_history": False,
+        "ssr_mode": False,
+        "strict_cors": True,
+        "max_file_size": "20mb",
+        "enable_monitoring": False,
+        "show_error": False,
+    }
+
+
+def launch(demo: gr.Blocks, chosen: argparse.Namespace) -> None:
+    demo.launch(server_name=chosen.host, server_port=chosen.port, **launch_options())
