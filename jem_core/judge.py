@@ -131,7 +131,7 @@ def right(probabilities: Tensor, asked: Tensor) -> Tensor:
 
 def train_judge(
     dataset: Dataset,
-    epochs: int = 8,
+    epochs: int = 4,
     width: int = 16,
     seed: int = 0,
     rate: float = 4e-3,

@@ -1,0 +1,188 @@
+"""Many conditions in one stream of chains, and what judge and model say of the samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from jem_core.bundle import Bundle
+from jem_core.calibration import wilson
+from jem_core.condition import Condition
+from jem_core.judge import Judge, right
+from jem_core.metrics import rounded
+from jem_core.random import chain_generators, generator
+from jem_core.samplers import Sampler
+from jem_core.sampling import Samples, best_samples, finish, run_chains
+from jem_core.starts import start_chains
+
+BATCH = 32  # chains stepped together: more fall out of the cache of a small processor
+KEEP_OF = 10  # the paper's filter: draw 10 n, keep n
+
+
+@dataclass(frozen=True)
+class Request:
+    """`n` fresh chains of one condition. Chain i depends on the seed and on i alone."""
+
+    condition: Condition
+    n: int
+    sampler: str = "marginalizing"
+    start: str = "informed"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The samples of a request, and how long its share of the stream took."""
+
+    request: Request
+    samples: Samples
+    seconds: float
+    settings: dict = field(default_factory=dict)
+
+
+def draw_all(
+    bundle: Bundle,
+    requests: Sequence[Request],
+    steps: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: float | int | None,
+) -> list[Drawn]:
+    """Samples of every request, chains of different conditions side by side in batches that fit the cache.
+
+    `progress(done, total)` counts chain steps. A request gives what `sampling.sample` gives for it alone.
+    """
+    steps = bundle.sampling["steps"] if steps is None else steps
+    total, done = steps * sum(request.n for request in requests), 0
+    parts: list[list[tuple[Samples, float]]] = [[] for _ in requests]
+    for sampler, pieces in _batches(requests):
+        began = time.perf_counter()
+        samples = _run(bundle, sampler, [(requests[i], rows) for i, rows in pieces], steps, settings)
+        count = len(samples.images)
+        seconds = (time.perf_counter() - began) / count
+        offset = 0
+        for i, rows in pieces:
+            inside = slice(offset, offset := offset + len(rows))
+            parts[i].append((_select(samples, inside), seconds * len(rows)))
+        done += steps * count
+        if progress:
+            progress(done, total)
+    return [
+        Drawn(request, _join([samples for samples, _ in some]), sum(seconds for _, seconds in some), dict(settings))
+        for request, some in zip(requests, parts, strict=True)
+    ]
+
+
+def _batches(requests: Sequence[Request]) -> list[tuple[str, list[tuple[int, range]]]]:
+    """Batches of BATCH chains by one sampler; a request may spread over several."""
+    batches: list[tuple[str, list[tuple[int, range]]]] = []
+    for sampler in dict.fromkeys(request.sampler for request in requests):
+        room = 0
+        for i, request in enumerate(requests):
+            if request.sampler != sampler:
+                continue
+            first = 0
+            while first < request.n:
+                if not room:
+                    batches.append((sampler, []))
+                    room = BATCH
+                last = min(request.n, first + room)
+                batches[-1][1].append((i, range(first, last)))
+                room -= last - first
+                first = last
+    return batches
+
+
+def _run(bundle: Bundle, sampler: str, pieces: list[tuple[Request, range]], steps: int, settings: dict) -> Samples:
+    langevin, augment_every = bundle.langevin(**settings)
+    kernel = Sampler(sampler, bundle.model, langevin)
+    starts, conditions, randomness = [], [], []
+    for request, rows in pieces:
+        own = chain_generators(request.seed, rows.stop, bundle.device)[rows.start :]
+        starts.append(
+            start_chains(
+                request.start,
+                len(rows),
+                gaussian=bundle.gaussian,
+                buffer=bundle.buffer,
+                condition=request.condition,
+                randomness=own,
+            )
+        )
+        conditions.append(request.condition.tensor(len(rows), bundle.device))
+        randomness += own
+    state = kernel.init(torch.cat(starts), torch.cat(conditions), randomness)
+    for stepped, _ in run_chains(kernel, state, randomness, steps, augment_every):
+        state = stepped
+    return finish(kernel, state, randomness)
+
+
+def _select(samples: Samples, rows: slice) -> Samples:
+    return Samples(**{name: getattr(samples, name)[rows] for name in Samples.__dataclass_fields__})
+
+
+def _join(parts: Sequence[Samples]) -> Samples:
+    return Samples(
+        **{name: torch.cat([getattr(part, name) for part in parts]) for name in Samples.__dataclass_fields__}
+    )
+
+
+def score(drawn: Drawn, judge: Judge) -> dict:
+    """One condition's figures: judged right, the model's own agreement, chains, seconds."""
+    samples, condition = drawn.samples, drawn.request.condition
+    asked = condition.tensor(len(samples.images))
+    verdicts = right(judge.probabilities(samples.images.cpu()), asked)
+    own = right(samples.probabilities.cpu(), asked)
+    return {
+        "condition": str(condition),
+        "wanted": list(condition.wanted),
+        "unwanted": list(condition.unwanted),
+        "sampler": drawn.request.sampler,
+        "start": drawn.request.start,
+        "seed": drawn.request.seed,
+        "chains": len(samples.images),
+        "judged_right": share(verdicts),
+        "self_consistent": share(own),
+        "diverged": int(samples.diverged.sum()),
+        "seconds": round(drawn.seconds, 2),
+    }
+
+
+def share(hits: Tensor) -> dict:
+    """A share with its 95 % Wilson interval."""
+    count, n = int(hits.sum()), len(hits)
+    low, high = wilson(count, n)
+    return {"value": rounded(count / n) if n else None, "low": low, "high": high, "count": count, "of": n}
+
+
+def filtered(drawn: Drawn, keep_of: int = KEEP_OF) -> Drawn:
+    """The paper's filter: of these 10 n chains keep the n with the highest log p(y_c | x)."""
+    keep = len(drawn.samples.images) // keep_of
+    if not keep:
+        raise ValueError(f"{len(drawn.samples.images)} chains are too few to keep one in {keep_of}.")
+    return Drawn(drawn.request, best_samples(drawn.samples, keep), drawn.seconds, drawn.settings)
+
+
+def summary(scores: Sequence[dict]) -> dict:
+    """Conditions taken together, every sample counting once; the interval treats samples as independent."""
+    pooled = {}
+    for key in ("judged_right", "self_consistent"):
+        count, n = (sum(score[key][part] for score in scores) for part in ("count", "of"))
+        low, high = wilson(count, n)
+        pooled[key] = {"value": rounded(count / n) if n else None, "low": low, "high": high, "count": count, "of": n}
+    return pooled | {
+        "conditions": len(scores),
+        "chains": sum(score["chains"] for score in scores),
+        "seconds": round(sum(score["seconds"] for score in scores), 2),
+    }
+
+
+def shuffled_right(drawn: Sequence[Drawn], judge: Judge, seed: int = 0) -> dict:
+    """Judged right when the conditions are dealt to the samples at random: a judge that is fooled would not fall."""
+    images = torch.cat([one.samples.images for one in drawn]).cpu()
+    asked = torch.cat([one.request.condition.tensor(len(one.samples.images)) for one in drawn])
+    order = torch.randperm(len(asked), generator=generator(seed))
+    return share(right(judge.probabilities(images), asked[order]))

@@ -1,0 +1,208 @@
+"""Measure a model: python -m train evaluate MODEL --data DIR [--judge DIR] [--quick] [--report FILE.html]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from jem_core.bundle import Bundle, write_json
+from jem_core.calibration import calibration_report, gate_report
+from jem_core.condition import Condition
+from jem_core.data.dataset import Dataset
+from jem_core.judge import Judge
+from jem_core.metrics import curves, prediction_report
+from jem_core.predict import DRAWS, mean_prediction
+from jem_core.synthesis import summary
+from train.fit import hardware
+from train.judging import VARIANTS, Setting, draw_plan, factored, fidelity, heat_map, main_figures, variants
+from train.measures import measures, print_measures
+from train.pictures import condition_sheet, save_picture, shown_conditions
+from train.plan import make_plan, quick_plan
+
+FORMAT = 1
+GATE_IMAGES, ORDINARY_IMAGES = 1000, 300  # eight draws each: 10,000 gradients in all
+QUICK_IMAGES = 400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, help="a model directory; the files are written into it")
+    parser.add_argument("--data", required=True, type=Path, help="the data set that the model was trained on")
+    parser.add_argument("--judge", type=Path, help="the judge of `python -m train judge` (DATA/judge)")
+    parser.add_argument("--quick", action="store_true", help="a table in a minute; nothing is written")
+    parser.add_argument("--samples", type=int, metavar="N", help="chains a condition (100, fewer single ones at 64 px)")
+    parser.add_argument("--jem", type=Path, metavar="MODEL", help="a factored model to compare synthesis with")
+    parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
+    parser.add_argument(
+        "--heatmap", type=int, nargs="?", const=4, default=0, metavar="N", help="also pairs.json, N chains a pair (4)"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=0, help="threads (as torch chooses)")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.samples is not None and args.samples < 1:
+        raise ValueError(f"--samples is {args.samples}; expected at least 1.")
+    began = time.perf_counter()
+    bundle, dataset = Bundle.read(args.model), Dataset.open(args.data)
+    check_fit(bundle, dataset)
+    judge = None
+    if bundle.config.get("objective") != "supervised":
+        judge = Judge.load(args.judge or args.data / "judge")
+        if judge.names != bundle.names or judge.image_size != bundle.model.image_size:
+            raise ValueError(f"The judge was trained on other attributes or another size than {bundle.name}.")
+    if args.quick:
+        return quick(bundle, dataset, judge, args, began)
+    evaluation = {
+        "format": FORMAT,
+        "model": bundle.name,
+        "objective": bundle.config.get("objective"),
+        "seed": args.seed,
+        "command": shown_command(args),
+        "hardware": hardware(),
+    }
+    evaluation |= predict_part(bundle, dataset, args)
+    if judge is not None:
+        evaluation |= synthesis_part(Setting(bundle, dataset, judge, args.seed), args)
+    evaluation["measures"] = measures(evaluation)
+    evaluation["seconds"] = round(time.perf_counter() - began, 1)
+    bundle.reports["evaluation"] = evaluation
+    write_json(args.model / "evaluation.json", evaluation)
+    print_measures(evaluation)
+    from train.card import write_card
+
+    write_card(args.model)
+    print(f"{evaluation['seconds']:.0f} s. Written: evaluation, calibration and curves in {args.model}, and its card.")
+    if args.report:
+        from train.report import write_report
+
+        write_report(args.model, args.report)
+        print(f"Report: {args.report}")
+    return 0
+
+
+def check_fit(bundle: Bundle, dataset: Dataset) -> None:
+    """The model and the data speak of the same attributes at the same size."""
+    if bundle.names != dataset.names:
+        raise ValueError(f"The model knows {', '.join(bundle.names)}; the data have {', '.join(dataset.names)}.")
+    if bundle.model.image_size != dataset.image_size:
+        size = bundle.model.image_size
+        raise ValueError(f"The model is for {size} px, the data have {dataset.image_size} px.")
+
+
+def shown_command(args: argparse.Namespace) -> str:
+    """The command without the directories of this machine."""
+    words = sys.argv[1:] if sys.argv[1:2] == ["evaluate"] else ["evaluate", str(args.model), "--data", str(args.data)]
+    return " ".join(["python -m train", *(Path(w).name if w.startswith("/") else w for w in words)])
+
+
+def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> dict:
+    """Prediction on the reporting half; writes calibration.json and curves.json."""
+    began = time.perf_counter()
+    images, labels = dataset.tensors(dataset.indices("report"))
+    p = mean_prediction(bundle.model, images).cpu().numpy()
+    report = prediction_report(p, labels.numpy(), bundle.names, seed=args.seed)
+    report["rows"] = "the reporting half of the held-out images, combinations that training has seen"
+    part = {"prediction": report | {"draws": DRAWS, "split": "report"}}
+    novel, novel_labels = dataset.tensors(dataset.indices("report", held_out=True))
+    if len(novel) > 1:
+        p_novel = mean_prediction(bundle.model, novel).cpu().numpy()
+        found = prediction_report(p_novel, novel_labels.numpy(), bundle.names, seed=args.seed)
+        found.pop("attributes")
+        part["prediction_held_out_combinations"] = found | {"split": "report"}
+    ordinary = dataset.tensors(dataset.indices("choose")[:ORDINARY_IMAGES])[0]
+    other = None
+    if args.other:
+        stranger = Dataset.open(args.other)
+        if stranger.image_size != dataset.image_size:
+            raise ValueError(f"--other has {stranger.image_size} px, the model's data {dataset.image_size} px.")
+        other = stranger.tensors(stranger.indices("report")[:ORDINARY_IMAGES])[0]
+    calibration = calibration_report(p, labels.numpy(), bundle.names) | {"model": bundle.name, "split": "report"}
+    calibration["gate"] = gate_report(bundle.model, images[:GATE_IMAGES], ordinary, other, args.seed)
+    part["gate"] = {key: calibration["gate"][key] for key in ("auroc", "worst_auroc", "ordinary_share", "images")}
+    write_json(args.model / "calibration.json", calibration)
+    write_json(
+        args.model / "curves.json", {"format": 1, "model": bundle.name} | curves(p, labels.numpy(), bundle.names)
+    )
+    part["prediction"]["seconds"] = round(time.perf_counter() - began, 1)
+    return part
+
+
+def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
+    """Every figure of conditional samples, fidelity, plain JEM, and the grid of samples."""
+    bundle, judge = setting.bundle, setting.judge
+    plan = make_plan(bundle, judge, args.samples, len(VARIANTS))
+    drawn = draw_plan(setting, plan)
+    part: dict = {"judge": judge_facts(judge), "synthesis": main_figures(setting, plan, drawn)}
+    part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn)
+    free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
+    part["fidelity"] = fidelity(setting, free, drawn)
+    if args.jem:
+        jem = Bundle.read(args.jem)
+        if jem.names != bundle.names or jem.model.image_size != bundle.model.image_size:
+            raise ValueError(f"The factored model {jem.name} has other attributes or another size than {bundle.name}.")
+        part["factored_jem"] = factored(setting, jem, plan, drawn)
+    if args.heatmap:
+        write_json(args.model / "pairs.json", heat_map(setting, args.heatmap) | {"model": bundle.name})
+    part["samples"] = sample_sheet(bundle, args)
+    return part
+
+
+def judge_facts(judge: Judge) -> dict:
+    keys = ("mean_accuracy", "mean_accuracy_shuffled_labels", "accuracy", "tested_on", "trained_on")
+    return {key: judge.facts[key] for key in keys}
+
+
+def sample_sheet(bundle: Bundle, args: argparse.Namespace) -> dict:
+    """8 conditions x 8 fresh chains, nothing picked, into samples.png."""
+    conditions = shown_conditions(bundle, bundle.config.get("data", {}).get("held_out", []))
+    scale = max(1, 64 // bundle.model.image_size)
+    sheet = condition_sheet(bundle, conditions, 8, seed=args.seed, scale=scale)
+    save_picture(sheet, args.model / "samples.png")
+    rows = [{"condition": str(c), "training_images": bundle.support.count(c)} for c in conditions]
+    return {"file": "samples.png", "seed": args.seed, "chains": 8, "rows": rows}
+
+
+def quick(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace, began: float) -> int:
+    """A first look: prediction on a few images, few chains a condition. Writes nothing."""
+    rows = np.concatenate([dataset.indices("report")[:QUICK_IMAGES]])
+    images, labels = dataset.tensors(rows)
+    p = mean_prediction(bundle.model, images, draws=1).cpu().numpy()
+    micro = prediction_report(p, labels.numpy(), bundle.names, resamples=2)["micro"]
+    line = ", ".join(f"{name} {micro[name]['value']:.2%}" for name in ("accuracy", "auroc", "auprc", "ece"))
+    print(f"{bundle.name}, {len(rows)} images: {line}")
+    if judge is not None:
+        setting = Setting(bundle, dataset, judge, args.seed, show=sys.stderr.isatty())
+        plan = quick_plan(bundle, judge, args.samples)
+        figures = main_figures(setting, plan, draw_plan(setting, plan))
+        print_quick(figures, list(plan.measures()))
+    print(f"{time.perf_counter() - began:.0f} s")
+    return 0
+
+
+def print_quick(figures: dict, names: list[str]) -> None:
+    print(f"{'':44s}{'judged':>8s}{'itself':>8s}{'real':>8s}{'spread':>8s}  chains")
+    for name in names:
+        for row in figures[name]["conditions"]:
+            real = row.get("judged_right_real", {}).get("value")
+            cells = (
+                row["judged_right"]["value"],
+                row["self_consistent"]["value"],
+                real,
+                row.get("spread", {}).get("value"),
+            )
+            shown = "".join(f"{cell:8.0%}" if cell is not None else f"{'-':>8s}" for cell in cells)
+            print(f"  {row['condition'][:42]:42s}{shown}  {row['chains']}")
+        total = summary(figures[name]["conditions"])
+        spreads = [row["spread"]["value"] for row in figures[name]["conditions"] if "spread" in row]
+        middle = f"{np.median(spreads):16.0%}" if spreads else ""
+        values = total["judged_right"]["value"], total["self_consistent"]["value"]
+        title = name.replace("_", " ").upper()
+        print(f"{title:44s}{values[0]:8.1%}{values[1]:8.1%}{middle}  {total['chains']} in {total['seconds']:.0f} s")

@@ -1,0 +1,111 @@
+"""The table at the top of everything: each measure with its value, interval, chain count and seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+PREDICTION = {
+    "accuracy": "accuracy",
+    "f1": "F1",
+    "auprc": "AUPRC",
+    "auroc": "AUROC",
+    "ece": "ECE, closed bins",
+    "ece_paper": "ECE, the paper's half-open bins",
+    "ece_adaptive": "ECE, bins of equal mass",
+    "brier": "Brier score",
+}
+SYNTHESIS = {
+    "singles": "judged right, single attributes",
+    "seen_pairs": "judged right, seen pairs",
+    "held_out_pairs": "judged right, held-out pairs",
+    "triples": "judged right, triples",
+    "seen_pairs_best_of_10": "judged right, seen pairs, best of 10",
+    "held_out_pairs_best_of_10": "judged right, held-out pairs, best of 10",
+}
+
+
+def measures(evaluation: dict) -> list[dict]:
+    """Rows of {key, measure, value, low, high, images or chains, seconds}, read off the evaluation."""
+    return [*_prediction(evaluation), *_synthesis(evaluation), *_fidelity(evaluation), *_factored(evaluation)]
+
+
+def _prediction(evaluation: dict) -> Iterator[dict]:
+    found = evaluation["prediction"]
+    for average in ("micro", "macro"):
+        for key, name in PREDICTION.items():
+            facts = {"images": found["images"]}
+            yield {"key": f"{average}_{key}", "measure": f"{name}, {average}", **found[average][key], **facts}
+
+
+def _synthesis(evaluation: dict) -> Iterator[dict]:
+    found = evaluation.get("synthesis", {})
+    for key, name in SYNTHESIS.items():
+        if key in found:
+            total = found[key]["summary"]
+            rate = {part: total["judged_right"][part] for part in ("value", "low", "high")}
+            counts = {"conditions": total["conditions"], "chains": _drawn(found[key]), "kept": total["chains"]}
+            yield {"key": key, "measure": name, **rate, **counts, "seconds": total["seconds"]}
+    if "pairs_self_consistent" in found:
+        rate = {part: found["pairs_self_consistent"][part] for part in ("value", "low", "high")}
+        chains = found["pairs_self_consistent"]["of"]
+        yield {"key": "pairs_self_consistent", "measure": "self-consistency on pairs", **rate, "chains": chains}
+    if "pairs_shuffled_conditions" in found:
+        rate = {part: found["pairs_shuffled_conditions"][part] for part in ("value", "low", "high")}
+        title = "judged right with conditions shuffled (must be low)"
+        yield {"key": "pairs_shuffled", "measure": title, **rate, "chains": found["pairs_shuffled_conditions"]["of"]}
+
+
+def _drawn(figures: dict) -> int:
+    return sum(row.get("drawn", row["chains"]) for row in figures["conditions"])
+
+
+def _fidelity(evaluation: dict) -> Iterator[dict]:
+    found = evaluation.get("fidelity")
+    if not found:
+        return
+    if "spread" in found:
+        title = "spread between chains of a condition, relative to data"
+        yield {"key": "spread", "measure": title, "value": found["spread"]["median"], "low": None, "high": None}
+    for key, name in (("frechet_distance", "Frechet distance"), ("precision", "precision"), ("recall", "recall")):
+        samples = found["samples"]
+        yield {
+            "key": key,
+            "measure": f"{name}, judge features",
+            "value": samples[key],
+            "low": None,
+            "high": None,
+            "real_images": found["real_images"][key],
+            "chains": samples["images"],
+            "seconds": found["seconds"],
+        }
+
+
+def _factored(evaluation: dict) -> Iterator[dict]:
+    found = evaluation.get("factored_jem", {})
+    for key, name in (("seen_pairs", "seen pairs"), ("held_out_pairs", "held-out pairs")):
+        if key not in found:
+            continue
+        for way, title in (("direct", "direct sampling"), ("route", "sample, classify, keep")):
+            total = found[key]["summary"][way]
+            yield {
+                "key": f"factored_{way}_{key}",
+                "measure": f"factored JEM, {title}: judged right, {name}",
+                "value": total["judged_right"],
+                "low": None,
+                "high": None,
+                "chains": total["of"],
+                "right_a_second": total["right_a_second"],
+            }
+
+
+def print_measures(evaluation: dict) -> None:
+    """The table on the terminal."""
+    for row in evaluation["measures"]:
+        if row["value"] is None:
+            continue
+        plain = row["key"] in ("frechet_distance", "spread") or row["key"].endswith("brier")
+        value = f"{row['value']:.4g}" if plain else f"{row['value']:.2%}"
+        interval = "" if row["low"] is None or plain else f"  ({row['low']:.1%} to {row['high']:.1%})"
+        counted = next((f"{row[name]} {name}" for name in ("chains", "images") if name in row), "")
+        seconds = f", {row['seconds']:.0f} s" if "seconds" in row else ""
+        print(f"  {row['measure']:60s}{value:>9s}{interval:22s}  {counted}{seconds}")

@@ -1,0 +1,126 @@
+"""Which conditions are judged, and how many chains each gets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from jem_core.bundle import Bundle
+from jem_core.condition import Condition
+from jem_core.data.held_out import parse
+from jem_core.judge import Judge
+
+MOST_VISIBLE = 15  # photographs: attributes that the judge itself can hardly see tell nothing of a sample
+RARE = 0.01  # a seen combination has at least this share of the training images
+SEEN_PAIRS = 7
+TRIPLES = 3
+MAIN = 100
+# Chain steps that ten minutes on two cores leave for synthesis: 1,200 a second at 32 px, 350 at 64 px.
+BUDGET = {32: 540_000, 64: 165_000, 128: 40_000}
+
+
+@dataclass
+class Plan:
+    """Conditions by measure, and the chains a condition for each."""
+
+    singles: list[Condition]
+    seen_pairs: list[Condition]
+    held_out_pairs: list[Condition]
+    triples: list[Condition]
+    chains: dict[str, int] = field(default_factory=dict)
+    free: int = 200  # unconditional chains: fidelity, and the route of a factored model
+    variant: int = 10  # chains a pair for each other sampler and start
+    visible: list[str] = field(default_factory=list)
+
+    def measures(self) -> dict[str, list[Condition]]:
+        names = ("singles", "seen_pairs", "held_out_pairs", "triples")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+    def total(self, variants: int = 0) -> int:
+        """All chains of the plan."""
+        main = sum(self.chains[name] * len(found) for name, found in self.measures().items())
+        return main + self.free + variants * self.variant * len(self.variant_pairs())
+
+    def variant_pairs(self) -> list[Condition]:
+        """A few pairs of either kind, on which samplers and starts are compared."""
+        return self.seen_pairs[:4] + self.held_out_pairs[:4]
+
+
+def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants: int = 0) -> Plan:
+    """The default plan: 100 chains a condition where the time allows it; pairs come before single attributes."""
+    plan = conditions(bundle, judge)
+    if samples is not None:
+        plan.chains = dict.fromkeys(plan.measures(), samples)
+        plan.free, plan.variant = max(2 * samples, 20), max(1, samples // 10)
+        return plan
+    plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN, "triples": MAIN // 4}
+    room = BUDGET[bundle.model.image_size] // bundle.sampling["steps"]
+    for name, least in (("singles", 40), ("seen_pairs", 50), ("held_out_pairs", 50), ("singles", 10)):
+        over = plan.total(variants) - room
+        if over > 0 and getattr(plan, name):
+            fewer = -(-over // len(getattr(plan, name)))
+            plan.chains[name] = max(least, (plan.chains[name] - fewer) // 10 * 10)
+    return plan
+
+
+def quick_plan(bundle: Bundle, judge: Judge, samples: int | None = None) -> Plan:
+    """Under a minute on one core: fewer conditions, few chains each, nothing else."""
+    plan = conditions(bundle, judge)
+    plan.seen_pairs, plan.triples, plan.free, plan.variant = plan.seen_pairs[:6], [], 0, 0
+    plan.singles = plan.singles if bundle.model.image_size == 32 else plan.singles[:8]
+    if samples is None:
+        room = BUDGET[bundle.model.image_size] // 30 // bundle.sampling["steps"]
+        samples = max(2, room // sum(len(found) for found in plan.measures().values()))
+    plan.chains = dict.fromkeys(plan.measures(), samples)
+    return plan
+
+
+def conditions(bundle: Bundle, judge: Judge) -> Plan:
+    """Single attributes, seen pairs spread over the attributes, all held-out pairs, and a few triples."""
+    names = bundle.names
+    held_out = [
+        Condition.from_dict(names, parse(text).as_dict()) for text in bundle.config.get("data", {}).get("held_out", [])
+    ]
+    visible = most_visible(bundle, judge)
+    seen = spread_out(bundle, visible, 2, SEEN_PAIRS)
+    return Plan(
+        singles=[Condition.from_lists(names, [name]) for name in visible],
+        seen_pairs=seen,
+        held_out_pairs=held_out,
+        triples=spread_out(bundle, visible, 3, TRIPLES),
+        visible=list(visible),
+    )
+
+
+def most_visible(bundle: Bundle, judge: Judge) -> tuple[str, ...]:
+    """All attributes of drawn data; of photographs the 15 that the judge recognizes best on real held-out images."""
+    if bundle.config.get("data", {}).get("source") != "celeba":
+        return bundle.names
+    accuracy = judge.facts["accuracy"]
+    best = sorted(bundle.names, key=lambda name: -accuracy[name])[:MOST_VISIBLE]
+    return tuple(name for name in bundle.names if name in best)
+
+
+def spread_out(bundle: Bundle, names: Sequence[str], size: int, count: int) -> list[Condition]:
+    """Combinations of attributes that training has seen often enough, as different from each other as can be.
+
+    Greedy: always the one whose attributes were used least so far, the most frequent among equals.
+    """
+    support = bundle.support
+    table: dict[tuple[str, ...], int] = support.pairs() if size == 2 else support.triples()
+    frequent = {combo: n for combo, n in table.items() if set(combo) <= set(names) and n >= RARE * support.total}
+    chosen: list[tuple[str, ...]] = []
+    used: Counter[str] = Counter()
+    while frequent and len(chosen) < count:
+        best = min(frequent, key=lambda combo: (sum(used[name] for name in combo), -frequent[combo], combo))
+        chosen.append(best)
+        used.update(best)
+        del frequent[best]
+    return [Condition.from_lists(bundle.names, combo) for combo in chosen]
+
+
+def all_pairs(bundle: Bundle, names: Iterable[str] | None = None) -> list[Condition]:
+    """Every pair of attributes, both wanted: the heat map."""
+    return [Condition.from_lists(bundle.names, pair) for pair in combinations(names or bundle.names, 2)]
