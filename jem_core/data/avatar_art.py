@@ -1,7 +1,7 @@
 """The drawing of one avatar: layers of SVG, some from avataaars, some our own, turned into pixels by resvg.
 
 The avataaars art (hair, hats, glasses, beards, shirt) is by Pablo Stanley, free for personal and commercial use.
-What must be readable at 32 pixels (face outline, eyes, mouth, fringe, short curls, cheeks) is drawn here instead, larger.
+What must be readable at 32 pixels (face outline, eyes, mouth, fringe, curls, cheeks) is drawn here instead, larger.
 Coordinates are those of the avataaars canvas, 280 x 280; the head is centred on x = 140.
 """
 
@@ -123,26 +123,34 @@ def _head(male: bool, skin: str) -> str:
     )
 
 
+def _line(path: str, colour: str, width: float) -> str:
+    return (
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}" '
+        'stroke-linecap="round" stroke-linejoin="round"/>'
+    )
+
+
+def _ellipse(x: float, y: float, rx: float, ry: float, colour: str) -> str:
+    return f'<ellipse cx="{x}" cy="{y}" rx="{rx}" ry="{ry}" fill="{colour}"/>'
+
+
 def _eyes(closed: bool, male: bool, iris: str) -> str:
     """Open eyes show white; closed ones are a thick line. Lashes belong to faces that are not male."""
     parts = []
     for side in (-1, 1):
         x = 140 + 26 * side
         if closed:
-            parts.append(
-                f'<path d="M{x - 12} 110q12 11 24 0" fill="none" stroke="{INK}" stroke-width="5" stroke-linecap="round"/>'
-            )
+            parts.append(_line(f"M{x - 12} 110q12 11 24 0", INK, 5))
         else:
-            parts.append(
-                f'<ellipse cx="{x}" cy="112" rx="12" ry="9.5" fill="white"/><circle cx="{x}" cy="112" r="7" fill="{iris}"/>'
-                f'<circle cx="{x}" cy="112" r="3.5" fill="#111"/>'
-            )
+            parts += [
+                _ellipse(x, 112, 12, 9.5, "white"),
+                _ellipse(x, 112, 7, 7, iris),
+                _ellipse(x, 112, 3.5, 3.5, "#111"),
+            ]
         if not male:
             y = 112 if closed else 107
             lid = "" if closed else f"M{x - 13} 108q13-12 26 0"
-            parts.append(
-                f'<path d="{lid}M{x + 10 * side} {y}l{9 * side}-6" fill="none" stroke="{INK}" stroke-width="5" stroke-linecap="round"/>'
-            )
+            parts.append(_line(f"{lid}M{x + 10 * side} {y}l{9 * side}-6", INK, 5))
     return "".join(parts)
 
 
@@ -150,15 +158,16 @@ def _mouth(smiling: bool, open_: bool, lipstick: bool) -> str:
     """Four mouths (smiling or not, open or not), each with or without painted lips around it."""
     if open_ and smiling:
         shape = "M117 152q23 6 46 0q-2 25-23 25t-23-25Z"
-        inside = f'<path d="{shape}" fill="#4a1d1d"/><path d="M120 153q20 5 40 0q0 6-1 7q-19 4-38 0q-1-1-1-7Z" fill="white"/>'
-        lips = f'<path d="{shape}" fill="none" stroke="{LIPS}" stroke-width="9" stroke-linejoin="round"/>'
+        teeth = "M120 153q20 5 40 0q0 6-1 7q-19 4-38 0q-1-1-1-7Z"
+        inside = f'<path d="{shape}" fill="#4a1d1d"/><path d="{teeth}" fill="white"/>'
+        lips = _line(shape, LIPS, 9)
     elif open_:
-        inside = '<ellipse cx="140" cy="163" rx="12" ry="11" fill="#4a1d1d"/><ellipse cx="140" cy="169" rx="7" ry="4" fill="#d9626a"/>'
+        inside = _ellipse(140, 163, 12, 11, "#4a1d1d") + _ellipse(140, 169, 7, 4, "#d9626a")
         lips = f'<ellipse cx="140" cy="163" rx="12" ry="11" fill="none" stroke="{LIPS}" stroke-width="10"/>'
     else:
         line = "M118 154q22 22 44 0" if smiling else "M123 161h34"
-        inside = f'<path d="{line}" fill="none" stroke="{INK}" stroke-width="{3.5 if lipstick else 6}" stroke-linecap="round"/>'
-        lips = f'<path d="{line}" fill="none" stroke="{LIPS}" stroke-width="14" stroke-linecap="round"/>'
+        inside = _line(line, INK, 3.5 if lipstick else 6)
+        lips = _line(line, LIPS, 14)
     return (lips if lipstick else "") + inside
 
 
@@ -238,7 +247,8 @@ def _hair(look: Look) -> tuple[str, str]:
 def _fringe(hair: str) -> str:
     edge = "M84 62C100 34 180 34 196 62L195 98q-9 5-17-3q-9 6-19 1q-9 5-19 0q-10 5-19 0q-10 5-19-1q-8 8-17 3Z"
     lines = "M112 62q-4 18-2 30M140 58v36M168 62q4 18 2 30"
-    return f'<path d="{edge}" fill="{hair}"/><path d="{lines}" fill="none" stroke="black" stroke-opacity=".2" stroke-width="3"/>'
+    strands = f'<path d="{lines}" fill="none" stroke="black" stroke-opacity=".2" stroke-width="3"/>'
+    return f'<path d="{edge}" fill="{hair}"/>{strands}'
 
 
 def _curly_fringe(hair: str) -> str:
@@ -251,7 +261,7 @@ def _glasses(look: Look) -> str:
     if wears["Sunglasses"]:
         if look.shades_style == "kurt":
             return _art("accessories", "kurt", accessories=SHADE_LENS)
-        lens = "".join(f'<ellipse cx="{x}" cy="113" rx="22" ry="19" fill="{SHADE_LENS}"/>' for x in (110, 172))
+        lens = "".join(_ellipse(x, 113, 22, 19, SHADE_LENS) for x in (110, 172))
         return lens + _art("accessories", look.shades_style, accessories=SHADE_LENS)
     if wears["Eyeglasses"]:
         return _art("accessories", look.glasses_style, accessories=look.glasses_colour)

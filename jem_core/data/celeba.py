@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from .source import Source, frequent, in_processes
+from .source import Source, frequent, held_out_split, in_processes
 
 LEAST_POSITIVE = 0.13
 CROP_SIDE = 148
-HELD_OUT_RANDOM = 5000
 CROPS = ("centre", "squash")
 CREDIT = "CelebA (Liu, Luo, Wang and Tang, Deep Learning Face Attributes in the Wild, ICCV 2015)"
 LICENCE = "CelebA: non-commercial research only; its images may not be redistributed"
@@ -32,7 +31,7 @@ def source(
     seed: int = 0,
     workers: int = 2,
 ) -> Source:
-    """CelebA at this size. split: "official", or "random" (5,000 held out at random, half to choose, half to report)."""
+    """CelebA at this size; split: "official", or "random" (5,000 held out, half to choose, half to report)."""
     root = Path(root)
     if crop not in CROPS:
         raise ValueError(f"There is no crop {crop!r}. Choose among: {', '.join(CROPS)}.")
@@ -48,7 +47,7 @@ def source(
     parts = (
         read_partition(root / "list_eval_partition.txt", files)
         if split == "official"
-        else _random_parts(len(files), seed)
+        else held_out_split(len(files), seed)
     )
     images = in_processes(partial(read_picture, size=size, crop=crop), paths, workers)
     rows = ((image, label) for image, label in zip(images, labels, strict=True))
@@ -114,16 +113,6 @@ def read_picture(path: Path, size: int, crop: str) -> np.ndarray:
         box = (left, top, left + side, top + side)
     image = image.resize((size, size), Image.Resampling.BILINEAR, box=box)
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
-
-
-def _random_parts(n: int, seed: int) -> np.ndarray:
-    if n <= HELD_OUT_RANDOM:
-        raise ValueError(f"The random split holds out {HELD_OUT_RANDOM} images, but there are only {n}.")
-    parts = np.zeros(n, dtype=np.uint8)
-    held = np.random.default_rng(seed).permutation(n)[:HELD_OUT_RANDOM]
-    parts[held[: HELD_OUT_RANDOM // 2]] = 1
-    parts[held[HELD_OUT_RANDOM // 2 :]] = 2
-    return parts
 
 
 def _check_present(folder: Path, files: list[str]) -> None:

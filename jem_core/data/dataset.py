@@ -116,10 +116,8 @@ def check_names(names: Sequence[str]) -> None:
             raise ValueError("An attribute has an empty name.")
         if name in seen:
             raise ValueError(f"The attribute {name!r} appears twice.")
-        if name != name.strip() or name.startswith("-") or "+" in name:
-            raise ValueError(
-                f"The attribute name {name!r} must not begin with '-', contain '+' or begin or end with a space."
-            )
+        if name != name.strip() or name.startswith("-") or "+" in name or "," in name:
+            raise ValueError(f"The attribute name {name!r} must not begin with '-', nor contain '+' or ','.")
         seen.add(name)
 
 
@@ -141,12 +139,21 @@ def write_dataset(
         np.save(unfinished / "held_out.npy", held_out_pairs.mask(labels, source.names, pairs))
         text = json.dumps(_describe(source, pairs), indent=2, ensure_ascii=False) + "\n"
         (unfinished / "dataset.json").write_text(text, encoding="utf-8")
-        if directory.exists():
-            shutil.rmtree(directory)
-        unfinished.rename(directory)
+        _put_in_place(unfinished, directory)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return Dataset.open(directory)
+
+
+def _put_in_place(complete: Path, directory: Path) -> None:
+    """Rename the complete data set to its place; an older one leaves only when the new one is ready."""
+    if directory.exists():
+        older = complete.with_suffix(".older")
+        directory.rename(older)
+        complete.rename(directory)
+        shutil.rmtree(older)
+    else:
+        complete.rename(directory)
 
 
 def _describe(source: Source, pairs: Sequence[held_out_pairs.Pair]) -> dict[str, Any]:
@@ -179,15 +186,19 @@ def check_place(directory: Path, overwrite: bool) -> None:
 
 
 def _write_rows(directory: Path, source: Source) -> np.ndarray:
-    n, size = source.n, source.image_size
-    images = np.lib.format.open_memmap(directory / "images.npy", mode="w+", dtype=np.uint8, shape=(n, 3, size, size))
+    """Write the images one after the other, so that memory does not grow with their number; return the labels."""
+    n, shape = source.n, (3, source.image_size, source.image_size)
     labels = np.empty((n, len(source.names)), dtype=np.int8)
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.uint8)), "fortran_order": False, "shape": (n, *shape)}
     count = 0
-    for image, label in source.rows:
-        if count < n:
-            images[count], labels[count] = image, label
-        count += 1
+    with (directory / "images.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for image, label in source.rows:
+            if count == n or image.shape != shape or image.dtype != np.uint8:
+                raise ValueError(f"Row {count} of {n} is {image.dtype} of the shape {image.shape}, not uint8 {shape}.")
+            file.write(np.ascontiguousarray(image).data)
+            labels[count] = label
+            count += 1
     if count != n or len(source.split) != n:
         raise ValueError(f"The source announced {n} rows, but gave {count} and a split of {len(source.split)}.")
-    images.flush()
     return labels

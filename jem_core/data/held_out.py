@@ -78,9 +78,8 @@ def parse_list(texts: Sequence[str]) -> tuple[Pair, ...]:
         if text in NAMED_LISTS:
             pairs.update(dict.fromkeys(NAMED_LISTS[text]))
         elif "+" not in text:
-            raise ValueError(
-                f"There is no list of combinations {text!r}. Choose {' or '.join(NAMED_LISTS)}, or write a pair such as 'Male + Bangs'."
-            )
+            choices = " or ".join(NAMED_LISTS)
+            raise ValueError(f"There is no list {text!r}. Choose {choices}, or write pairs such as 'Male + Bangs'.")
         else:
             pairs[parse(text)] = None
     return tuple(pairs)

@@ -33,7 +33,7 @@ class Source:
 def in_processes(
     function: Callable[[Job], Result], jobs: Iterable[Job], workers: int, chunk: int = 64
 ) -> Iterator[Result]:
-    """`map` in order over spawned processes; with one worker, or few jobs, in this process."""
+    """`map` in order over spawned processes; with one worker in this process."""
     if workers <= 1:
         yield from map(function, jobs)
         return
@@ -48,14 +48,22 @@ def frequent(names: Sequence[str], labels: np.ndarray, least: float) -> list[int
 
 
 def random_split(n: int, seed: int, choose: float = 0.1, report: float = 0.1) -> np.ndarray:
-    """Every row goes to train, choose or report at random, in exactly these shares (rounded)."""
+    """Every row goes to train (0), choose (1) or report (2) at random, in these shares, rounded (but never to none)."""
     if choose < 0 or report < 0 or choose + report >= 1:
-        raise ValueError(
-            f"The shares choose {choose} and report {report} must be 0 or more and leave room for training."
-        )
-    first, second = round(n * choose), round(n * report)
+        raise ValueError(f"The shares choose {choose} and report {report} must be 0 or more and below 1 together.")
+    counts = [max(round(n * share), 1 if share and n > 2 else 0) for share in (choose, report)]
+    return _split(n, *counts, seed)
+
+
+def held_out_split(n: int, seed: int, count: int = 5000) -> np.ndarray:
+    """The paper's 5,000 random rows (a fifth of a smaller set); one half chooses, the other reports."""
+    count = min(count, n // 5)
+    return _split(n, count // 2, count - count // 2, seed)
+
+
+def _split(n: int, choose: int, report: int, seed: int) -> np.ndarray:
     split = np.zeros(n, dtype=np.uint8)
     order = np.random.default_rng([seed, 0x5917]).permutation(n)
-    split[order[:first]] = 1
-    split[order[first : first + second]] = 2
+    split[order[:choose]] = 1
+    split[order[choose : choose + report]] = 2
     return split

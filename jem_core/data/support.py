@@ -31,9 +31,8 @@ class Support:
         self.rows = np.asarray(rows, dtype=np.int8)
         self.counts = np.asarray(counts, dtype=np.int64)
         if self.rows.shape != (len(self.counts), len(self.names)):
-            raise ValueError(
-                f"The rows have the shape {self.rows.shape}, but {len(self.counts)} counts and {len(self.names)} names were given."
-            )
+            wanted = (len(self.counts), len(self.names))
+            raise ValueError(f"The rows have the shape {self.rows.shape}, but counts and names ask for {wanted}.")
 
     @classmethod
     def from_labels(cls, names: Sequence[str], labels: np.ndarray) -> Support:
