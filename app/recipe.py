@@ -10,26 +10,25 @@ SAFE_START = "informed"  # what a photo start becomes: a photograph does not tra
 
 
 def as_python(settings: Settings, source: str, steps: int) -> str:
-    """A script that prints nothing and saves the grid."""
+    """A script that saves each image."""
     wishes = {name: True for name in settings.wanted} | {name: False for name in settings.unwanted}
     changes = "".join(f"    {name}={value!r},\n" for name, value in settings.langevin().items())
     return (
-        "from jem_core.condition import Condition\n"
-        "from jem_core.hub import load\n"
-        "from jem_core.sampling import sample\n"
-        "from train.pictures import grid, save_picture\n"
+        "import jem_core\n"
+        "from train.pictures import to_image\n"
         "\n"
-        f"model = load({source!r})\n"
-        "samples = sample(\n"
+        f"model = jem_core.load({source!r})\n"
+        "samples = jem_core.sample(\n"
         "    model,\n"
-        f"    Condition.from_dict(model.names, {wishes!r}),\n"
+        f"    jem_core.Condition.from_dict(model.names, {wishes!r}),\n"
         f"    n={settings.chains},\n"
         f"    steps={steps},\n"
         f"    sampler={settings.sampler!r},\n"
         f"    start={_start(settings)!r},\n"
         f"    seed={settings.seed},\n"
         f"{changes})\n"
-        "save_picture(grid([samples.images]), 'grid.png')\n"
+        "for i, image in enumerate(samples.images):\n"
+        "    to_image(image).save(f'face-{i}.png')\n"
     )
 
 

@@ -159,6 +159,6 @@ document.addEventListener('visibilitychange', () => {
 });
 
 // What other screens and the tests may use.
-Object.assign(page, { store, counters, open: (values) => { Object.assign(store.settings, values); settingsChanged(true); buildChips(); } });
+Object.assign(page, { store, counters, shown: () => shown?.frame, open: (values) => { Object.assign(store.settings, values); settingsChanged(true); buildChips(); } });
 
 if (page.held_onReply) page.onReply(page.held_onReply);

@@ -1,0 +1,121 @@
+"""A visitor of the first screen, for the browser tests: what a person does and sees, in a few words."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode, urlsplit
+
+from playwright.sync_api import Page
+
+PATIENCE = 60_000  # milliseconds: the machine may be busy
+HASH = """async () => {
+  const canvas = document.querySelector('.gj-canvas');
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  const digest = await crypto.subtle.digest('SHA-256', data);
+  return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}"""
+
+
+class Studio:
+    """One open page. It collects console errors and requests that would leave the machine."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page, self.url = page, url
+        self.errors: list[str] = []
+        self.strangers: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._watch)
+
+    def _watch(self, request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != urlsplit(self.url).netloc:
+            self.strangers.append(request.url)
+
+    def open(self, address: str = "", **settings: object) -> Studio:
+        """Visit with these settings in the address and wait for the first picture."""
+        query = urlencode({key: ",".join(v) if isinstance(v, list) else v for key, v in settings.items()})
+        self.page.goto(address or f"{self.url}/?{query}")
+        self.until("() => window.gibbsJem?.counters?.frames > 0")
+        return self
+
+    def until(self, script: str, argument: object = None) -> None:
+        self.page.wait_for_function(script, arg=argument, timeout=PATIENCE)
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).inner_text()
+
+    def store(self, key: str) -> object:
+        return self.page.evaluate("(key) => window.gibbsJem.store[key]", key)
+
+    def setting(self, key: str) -> object:
+        return self.page.evaluate("(key) => window.gibbsJem.store.settings[key]", key)
+
+    @property
+    def step(self) -> int:
+        """The step that the page says it shows."""
+        return int(re.sub(r"\D", "", self.text(".gj-step")) or 0)
+
+    @property
+    def state(self) -> str:
+        return self.text(".gj-state")
+
+    @property
+    def digest(self) -> str | None:
+        """Of the chains themselves, from the server, when they stand still."""
+        return self.page.locator(".gj-canvas").get_attribute("data-digest")
+
+    def pixels(self) -> str:
+        """A hash of what is really on the canvas."""
+        return self.page.evaluate(HASH)
+
+    def press(self, what: str) -> None:
+        """A button by what it does."""
+        self.page.locator(f"[data-do={what}]").click()
+
+    def chip(self, name: str):
+        return self.page.locator(f".gj-chip[data-name={name}]")
+
+    def wait_state(self, state: str) -> None:
+        self.until("(state) => document.querySelector('.gj-state').textContent === state", state)
+
+    def wait_step(self, step: int) -> None:
+        self.until("(step) => window.gibbsJem.counters.shownStep >= step", step)
+
+    def still(self) -> None:
+        """Wait until the chains stand and their exact picture is on the canvas."""
+        self.until(
+            "() => { const c = document.querySelector('.gj-canvas');"
+            " return c.dataset.digest && Number(c.dataset.step) === window.gibbsJem.counters.shownStep; }"
+        )
+
+    def pause(self) -> None:
+        if self.store("playing"):
+            self.press("toggle")
+        self.wait_state("paused")
+        self.still()
+
+    def act(self, what: str) -> None:
+        """Press a button that computes and ends by itself."""
+        before = self.page.evaluate("() => window.gibbsJem.counters.frames")
+        self.press(what)
+        self.until("(before) => window.gibbsJem.counters.frames > before && !window.gibbsJem.store.playing", before)
+        self.still()
+
+    def choose(self, key: str, value: str) -> None:
+        """Set a field of the folded panels."""
+        field = self.page.locator(f"[data-key={key}]")
+        panel = self.page.locator("details", has=field)
+        if not panel.evaluate("(node) => node.open"):
+            panel.locator("summary").click()
+        if field.evaluate("(node) => node.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+            field.press("Tab")
+
+    def clean(self) -> None:
+        """Nothing went wrong on the page, and nothing left the machine."""
+        assert self.errors == []
+        assert self.strangers == []
