@@ -1,0 +1,79 @@
+"""Where chains begin: every start gives images, and those that it promises."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from jem_core.buffer import JointBuffer, encode
+from jem_core.bundle import Bundle
+from jem_core.condition import Condition
+from jem_core.random import chain_generators, generator
+from jem_core.starts import START_NAMES, start_chains
+from tests.conftest import TINY_NAMES
+
+RED = Condition.from_lists(TINY_NAMES, ["Red"])
+
+
+def start(bundle: Bundle, kind: str, n: int = 8, seed: int = 0, condition: Condition = RED, **changes) -> Tensor:
+    options = {"gaussian": bundle.gaussian, "buffer": bundle.buffer, "condition": condition, "images": given()}
+    return start_chains(kind, n, randomness=chain_generators(seed, n), **(options | changes))
+
+
+def given() -> Tensor:
+    return torch.rand(3, 3, 32, 32, generator=generator(0))
+
+
+@pytest.mark.parametrize("kind", START_NAMES)
+def test_every_start_gives_images_that_the_seed_decides(tiny_bundle: Bundle, kind: str) -> None:
+    x = start(tiny_bundle, kind)
+    assert x.shape == (8, 3, 32, 32)
+    assert x.dtype == torch.float32
+    assert x.min() >= 0
+    assert x.max() <= 1
+    assert torch.equal(start(tiny_bundle, kind), x)
+    torch.testing.assert_close(start(tiny_bundle, kind, n=3), x[:3], atol=1e-6, rtol=0)  # chain i does not know n
+    if kind != "images":
+        assert not torch.equal(start(tiny_bundle, kind, seed=1), x)
+
+
+def where_from(buffer: JointBuffer, x: Tensor) -> list[int]:
+    """The slots whose stored bytes these images decode from; one value in 10^5 may round up to the next byte."""
+    distance = torch.cdist(encode(x).flatten(1).float(), buffer.images.flatten(1).float())
+    assert (distance.min(dim=1).values < 3).all()
+    return distance.argmin(dim=1).tolist()
+
+
+def test_buffer_starts_are_stored_samples(tiny_bundle: Bundle) -> None:
+    buffer, matching = tiny_bundle.buffer, tiny_bundle.buffer.matching(RED).tolist()
+    assert 0 < len(matching) < len(buffer)
+    assert set(where_from(buffer, start(tiny_bundle, "buffer-match", 200))) == set(matching)
+    assert set(where_from(buffer, start(tiny_bundle, "buffer-any", 600))) == set(range(len(buffer)))
+
+
+def test_a_combination_that_the_buffer_lacks_starts_anywhere(tiny_bundle: Bundle) -> None:
+    novel = Condition.from_lists(TINY_NAMES, ["Red", "Striped"])  # held out: no training image has it
+    assert len(tiny_bundle.buffer.matching(novel)) == 0
+    found = where_from(tiny_bundle.buffer, start(tiny_bundle, "buffer-match", 300, condition=novel))
+    assert len(set(found)) > len(tiny_bundle.buffer) / 2
+
+
+def test_given_images_are_taken_in_turn(tiny_bundle: Bundle) -> None:
+    images = given()
+    assert torch.equal(start(tiny_bundle, "images", 7), images[[0, 1, 2, 0, 1, 2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("noise", {}, "no start 'noise'; choose one of informed, uniform, buffer-match, buffer-any, images"),
+        ("images", {"images": None}, "no image was given"),
+        ("images", {"images": torch.empty(0, 3, 32, 32)}, "no image was given"),
+        ("images", {"images": torch.rand(1, 3, 64, 64)}, r"\(1, 3, 64, 64\); expected \(N, 3, 32, 32\)"),
+        ("images", {"images": torch.full((1, 3, 32, 32), 2.0)}, "range from 2 to 2"),
+        ("buffer-any", {"buffer": None}, "'buffer-any', but the model has no buffer samples"),
+        ("buffer-match", {"buffer": JointBuffer.empty(4, 32, 6)}, "no buffer samples"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(tiny_bundle: Bundle, kind: str, changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        start(tiny_bundle, kind, **changes)
