@@ -111,7 +111,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise ValueError(f"{path} is empty; it needs a header and one row a picture.")
     first = text.lstrip("\n\r").splitlines()[0]
     delimiter = max(",;\t", key=first.count)  # spreadsheets write semicolons where the comma is the decimal sign
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:

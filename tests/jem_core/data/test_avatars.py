@@ -211,5 +211,5 @@ def test_every_style_can_be_drawn() -> None:
 
 
 def test_an_unknown_attribute_is_named() -> None:
-    with pytest.raises(ValueError, match="no attribute 'Moustache'.*Mustache"):
+    with pytest.raises(ValueError, match=r"no attribute 'Moustache'.*Mustache"):
         avatars.draw({"Moustache": True})

@@ -57,7 +57,7 @@ def test_the_splits_cover_everything_once(tmp_path: Path) -> None:
     for held, rows in ((False, parts[0]), (True, parts[1])):
         match = (dataset.labels[rows, 0] == 1) & (dataset.labels[rows, 2] == 1)
         assert (match == held).all()
-    with pytest.raises(ValueError, match="no split 'test'.*train, choose, report"):
+    with pytest.raises(ValueError, match=r"no split 'test'.*train, choose, report"):
         dataset.indices("test")
 
 

@@ -29,7 +29,7 @@ def test_what_is_no_pair_is_refused(text: str) -> None:
 def test_lists_and_pairs_can_be_mixed() -> None:
     pairs = parse_list(["avatars-novel", "Male + Smiling, -Male + Bald", "Male + Smiling"])
     assert pairs == (*NAMED_LISTS["avatars-novel"], parse("Male + Smiling"), parse("-Male + Bald"))
-    with pytest.raises(ValueError, match="no list 'celeba'.*celeba-novel"):
+    with pytest.raises(ValueError, match=r"no list 'celeba'.*celeba-novel"):
         parse_list(["celeba"])
 
 
@@ -52,5 +52,5 @@ def test_the_mask_takes_any_pair_and_no_unknown_label() -> None:
     both = mask(labels, names, [parse("A + B"), parse("-A + C")])
     assert both.tolist() == [True, False, True, False, False, True]
     assert not mask(labels, names, []).any()
-    with pytest.raises(ValueError, match="'Hat'.*A, B, C"):
+    with pytest.raises(ValueError, match=r"'Hat'.*A, B, C"):
         mask(labels, names, [parse("A + Hat")])

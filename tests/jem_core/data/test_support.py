@@ -39,7 +39,7 @@ def test_a_condition_may_name_fewer_attributes_in_another_order(labels: np.ndarr
     support = Support.from_labels(NAMES, labels)
     expected = int(((labels[:, 2] == 1) & (labels[:, 0] == 0)).sum())
     assert support.count(Condition(("C", "A"), (1, 0))) == expected
-    with pytest.raises(ValueError, match="no attribute 'E'.*A, B, C, D"):
+    with pytest.raises(ValueError, match=r"no attribute 'E'.*A, B, C, D"):
         support.count(Condition(("E",), (1,)))
 
 

@@ -26,7 +26,7 @@ def test_dequantization_fills_each_256th(images: torch.Tensor) -> None:
     rest = x * 256 - images.float()
     assert rest.mean() == pytest.approx(0.5, abs=0.02)
     assert rest.std() == pytest.approx(12**-0.5, abs=0.01)
-    with pytest.raises(ValueError, match="uint8, not torch.float32"):
+    with pytest.raises(ValueError, match=r"uint8, not torch.float32"):
         dequantize(x, seeded())
 
 
