@@ -20,6 +20,7 @@ from jem_core.sampling import Samples, best_samples, finish, run_chains
 from jem_core.starts import start_chains
 
 BATCH = 32  # chains stepped together: more fall out of the cache of a small processor
+POOLED = ("judged_right", "self_consistent", "judged_right_start", "judged_right_real")
 KEEP_OF = 10  # the paper's filter: draw 10 n, keep n
 
 
@@ -169,7 +170,9 @@ def filtered(drawn: Drawn, keep_of: int = KEEP_OF) -> Drawn:
 def summary(scores: Sequence[dict]) -> dict:
     """Conditions taken together, every sample counting once; the interval treats samples as independent."""
     pooled = {}
-    for key in ("judged_right", "self_consistent"):
+    for key in POOLED:
+        if not all(key in score for score in scores):
+            continue
         count, n = (sum(score[key][part] for score in scores) for part in ("count", "of"))
         low, high = wilson(count, n)
         pooled[key] = {"value": rounded(count / n) if n else None, "low": low, "high": high, "count": count, "of": n}

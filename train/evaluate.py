@@ -17,7 +17,7 @@ from jem_core.data.dataset import Dataset
 from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
 from jem_core.predict import DRAWS, mean_prediction
-from jem_core.synthesis import summary
+from jem_core.synthesis import KEEP_OF, POOLED, summary
 from train.fit import hardware
 from train.judging import VARIANTS, Setting, draw_plan, factored, fidelity, heat_map, main_figures, variants
 from train.measures import measures, print_measures
@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "command": shown_command(args),
         "hardware": hardware(),
+        "interval": 0.95,
+        "keep_of": KEEP_OF,
     }
     evaluation |= predict_part(bundle, dataset, args)
     if judge is not None:
@@ -143,7 +145,7 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     part: dict = {"judge": judge_facts(judge), "synthesis": main_figures(setting, plan, drawn)}
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn)
     free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
-    part["fidelity"] = fidelity(setting, free, drawn)
+    part["fidelity"] = fidelity(setting, free, part["synthesis"])
     if args.jem:
         jem = Bundle.read(args.jem)
         if jem.names != bundle.names or jem.model.image_size != bundle.model.image_size:
@@ -188,21 +190,19 @@ def quick(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.
 
 
 def print_quick(figures: dict, names: list[str]) -> None:
-    print(f"{'':44s}{'judged':>8s}{'itself':>8s}{'real':>8s}{'spread':>8s}  chains")
+    heads = ("judged", "itself", "noise", "real", "spread")
+    print(f"{'':44s}" + "".join(f"{head:>8s}" for head in heads) + "  chains")
     for name in names:
-        for row in figures[name]["conditions"]:
-            real = row.get("judged_right_real", {}).get("value")
-            cells = (
-                row["judged_right"]["value"],
-                row["self_consistent"]["value"],
-                real,
-                row.get("spread", {}).get("value"),
-            )
-            shown = "".join(f"{cell:8.0%}" if cell is not None else f"{'-':>8s}" for cell in cells)
-            print(f"  {row['condition'][:42]:42s}{shown}  {row['chains']}")
-        total = summary(figures[name]["conditions"])
-        spreads = [row["spread"]["value"] for row in figures[name]["conditions"] if "spread" in row]
-        middle = f"{np.median(spreads):16.0%}" if spreads else ""
-        values = total["judged_right"]["value"], total["self_consistent"]["value"]
+        rows = figures[name]["conditions"]
+        for row in rows:
+            cells = [row.get(key, {}).get("value") for key in (*POOLED, "spread")]
+            print(f"  {row['condition'][:42]:42s}{_cells(cells)}  {row['chains']}")
+        total = summary(rows)
+        spreads = [row["spread"]["value"] for row in rows if "spread" in row]
+        cells = [total.get(key, {}).get("value") for key in POOLED] + ([float(np.median(spreads))] if spreads else [])
         title = name.replace("_", " ").upper()
-        print(f"{title:44s}{values[0]:8.1%}{values[1]:8.1%}{middle}  {total['chains']} in {total['seconds']:.0f} s")
+        print(f"{title:44s}{_cells(cells)}  {total['chains']} in {total['seconds']:.0f} s")
+
+
+def _cells(values: list[float | None]) -> str:
+    return "".join(f"{'-':>8s}" if value is None else f"{value:8.0%}" for value in values)

@@ -18,7 +18,7 @@ from jem_core.judge import Judge, judged_right, right
 from jem_core.metrics import rounded
 from jem_core.random import generator
 from jem_core.synthesis import Drawn, Request, draw_all, filtered, score, share, shuffled_right, summary
-from train.plan import Plan, all_pairs
+from train.plan import MEASURES, Plan, all_pairs
 
 VARIANTS = (
     ("resampling", "informed"),
@@ -27,6 +27,7 @@ VARIANTS = (
     ("marginalizing", "buffer-match"),
     ("resampling", "buffer-match"),
 )
+START_IMAGES = 400  # of informed noise, judged before any step
 REAL_IMAGES = 300  # real images of a condition that are looked at, at most
 
 
@@ -68,7 +69,7 @@ def draw_plan(setting: Setting, plan: Plan) -> dict[str, list[Drawn]]:
 
 def main_figures(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) -> dict:
     """Judged right and self-consistency by measure, with best-of-10 and the check against shuffled conditions."""
-    real = RealImages(setting)
+    real = Yardsticks(setting)
     figures: dict = {"steps": setting.bundle.sampling["steps"], "settings": setting.bundle.sampling}
     figures |= {"sampler": "marginalizing", "start": "informed", "attributes": visible_note(setting, plan)}
     for name, group in drawn.items():
@@ -95,23 +96,26 @@ def visible_note(setting: Setting, plan: Plan) -> dict:
     return {"names": plan.visible, "chosen": how}
 
 
-class RealImages:
-    """Real images of a condition: what the judge makes of them, and how much they differ."""
+class Yardsticks:
+    """What samples stand between: the start noise, and real images of the condition."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         dataset = setting.dataset
         self.unseen = np.flatnonzero(dataset.split > 0)  # by the judge and by the model
         self.all = np.arange(len(dataset))
+        noise = setting.bundle.gaussian.sample(START_IMAGES, generator(setting.seed)).cpu()
+        self.noise_judged = setting.judge.probabilities(noise)
 
     def _rows(self, condition: Condition, among: np.ndarray) -> np.ndarray:
         labels = torch.from_numpy(self.setting.dataset.labels[among].astype(np.int64))
         return among[condition.matches(labels).numpy()]
 
     def of(self, drawn: Drawn) -> dict:
-        """The judge's verdict on real images of the condition, and the spread of chains relative to theirs."""
+        """The judge's verdict on the start noise and on real images of the condition; the spread relative to theirs."""
         condition, dataset = drawn.request.condition, self.setting.dataset
         facts: dict = {"training_images": self.setting.bundle.support.count(condition)}
+        facts["judged_right_start"] = share(right(self.noise_judged, condition.tensor(START_IMAGES)))
         rows = self._rows(condition, self.unseen)[:REAL_IMAGES]
         if len(rows):
             facts["judged_right_real"] = share(judged_right(self.setting.judge, dataset.tensors(rows)[0], condition))
@@ -147,7 +151,7 @@ def variants(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) -> lis
     return table
 
 
-def fidelity(setting: Setting, free: Drawn, drawn: dict[str, list[Drawn]]) -> dict:
+def fidelity(setting: Setting, free: Drawn, figures: dict) -> dict:
     """Samples of no condition against real held-out images, in the judge's features and in pixels.
 
     The same for as many real images (the best to hope for) and for the start noise (the worst).
@@ -164,8 +168,8 @@ def fidelity(setting: Setting, free: Drawn, drawn: dict[str, list[Drawn]]) -> di
         "seconds": round(free.seconds, 2),
     }
     report |= {name: compare_features(setting.judge.embed(images), target) for name, images in sets.items()}
-    ratios = [entry for entry in (RealImages(setting).of(one) for group in drawn.values() for one in group)]
-    values = [entry["spread"]["value"] for entry in ratios if "spread" in entry]
+    rows = [row for name in MEASURES if name in figures for row in figures[name]["conditions"]]
+    values = [row["spread"]["value"] for row in rows if "spread" in row]
     if values:
         report["spread"] = {
             "median": rounded(float(np.median(values))),

@@ -17,6 +17,7 @@ RARE = 0.01  # a seen combination has at least this share of the training images
 SEEN_PAIRS = 7
 TRIPLES = 3
 MAIN = 100
+MEASURES = ("singles", "seen_pairs", "held_out_pairs", "triples")
 # Chain steps that ten minutes on two cores leave for synthesis: 1,200 a second at 32 px, 350 at 64 px.
 BUDGET = {32: 540_000, 64: 165_000, 128: 40_000}
 
@@ -35,8 +36,7 @@ class Plan:
     visible: list[str] = field(default_factory=list)
 
     def measures(self) -> dict[str, list[Condition]]:
-        names = ("singles", "seen_pairs", "held_out_pairs", "triples")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
+        return {name: getattr(self, name) for name in MEASURES if getattr(self, name)}
 
     def total(self, variants: int = 0) -> int:
         """All chains of the plan."""
