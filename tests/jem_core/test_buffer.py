@@ -49,26 +49,26 @@ def test_the_ring_keeps_the_newest(count: int, batch: int) -> None:
 
 
 def test_the_reservoir_is_a_uniform_sample_of_the_stream() -> None:
-    """Chi-square: after 400 reservoirs of 20 over a stream of 100, every sample was kept equally often.
+    """Chi-square: over 200 reservoirs of 20 from a stream of 100, every sample is kept equally often.
 
     In one reservoir a sample is kept with probability 1/5 and the kept ones repel each other, so the statistic
-    sum (count - 80)^2 / (400 x 1/5 x 4/5) x 99/100 is chi-square with 99 degrees of freedom: mean 99, spread 14.
+    sum (count - 40)^2 / (200 x 1/5 x 4/5) x 99/100 is chi-square with 99 degrees of freedom: mean 99, spread 14.
     """
     counts = torch.zeros(100, dtype=torch.float64)
-    for seed in range(400):
-        kept = numbers(filled("reservoir", 20, 100, batch=7, seed=seed))
+    for seed in range(200):
+        kept = numbers(filled("reservoir", 20, 100, batch=9, seed=seed))
         assert len(set(kept)) == 20
         counts[kept] += 1
-    statistic = ((counts - 80).square() / (400 * 0.2 * 0.8)).sum().item() * 99 / 100
+    statistic = ((counts - 40).square() / (200 * 0.2 * 0.8)).sum().item() * 99 / 100
     assert 99 - 4 * 14.1 < statistic < 99 + 4 * 14.1
-    assert abs(counts[:20].mean() - 80) < 4 * (64 / 20) ** 0.5  # neither the oldest
-    assert abs(counts[-20:].mean() - 80) < 4 * (64 / 20) ** 0.5  # nor the newest are favoured
+    assert abs(counts[:20].mean() - 40) < 4 * (32 / 20) ** 0.5  # neither the oldest
+    assert abs(counts[-20:].mean() - 40) < 4 * (32 / 20) ** 0.5  # nor the newest are favoured
 
 
 def test_the_chi_square_would_notice_a_ring() -> None:
     counts = torch.zeros(100, dtype=torch.float64)
-    counts[numbers(filled("ring", 20, 100, batch=7))] = 400
-    assert ((counts - 80).square() / 64).sum().item() > 1000
+    counts[numbers(filled("ring", 20, 100, batch=9))] = 200
+    assert ((counts - 40).square() / 32).sum().item() > 1000
 
 
 def test_in_place_writes_chains_back_to_their_slots() -> None:

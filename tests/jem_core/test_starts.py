@@ -39,7 +39,7 @@ def test_every_start_gives_images_that_the_seed_decides(tiny_bundle: Bundle, kin
 def where_from(buffer: JointBuffer, x: Tensor) -> list[int]:
     """The slots whose stored bytes these images decode from; one value in 10^5 may round up to the next byte."""
     distance = torch.cdist(encode(x).flatten(1).float(), buffer.images.flatten(1).float())
-    assert (distance.min(dim=1).values < 3).all()
+    assert (distance.min(dim=1).values < 20).all()  # others are 1,000 away; cdist rounds
     return distance.argmin(dim=1).tolist()
 
 
