@@ -84,15 +84,23 @@ class ChainPool:
         self.buffer.push(chains.x, chains.y, chains.condition, self.generator, slots)
 
     @torch.no_grad()
-    def stuck(self, chains: ChainState, data_level: list[float]) -> Tensor:
-        """Chains in a corner of the cube, or far below the data's energy: their gradient teaches nothing."""
+    def judge(self, chains: ChainState, data_level: list[float]) -> tuple[Tensor, Tensor]:
+        """(stuck, behind): chains to begin anew, and chains to leave out of the loss until they have caught up.
+
+        Stuck is a chain in a corner of the cube or far below the data's energy. Behind is one far above it: thrown
+        there by a step that overshot, it is no sample of the model, and pushing its energy up further only makes the
+        landscape steeper and the next step overshoot more.
+        """
+        nobody = torch.zeros(len(chains.x), dtype=torch.bool, device=self.device)
         if not self.config.restart_stuck:
-            return torch.zeros(len(chains.x), dtype=torch.bool, device=self.device)
+            return nobody, nobody
         if not data_level:  # the first iteration: nothing to compare with yet
-            return saturated(chains.x)
+            return saturated(chains.x), nobody
         mean, spread = data_level
         log_prob = self.sampler.model.log_prob(chains.x, chains.y, chains.condition != FREE)
-        return saturated(chains.x) | (log_prob > mean + self.config.stuck_spreads * max(spread, 1.0))
+        distance = (log_prob - mean) / max(spread, 1.0)
+        stuck = saturated(chains.x) | (distance > self.config.stuck_spreads)
+        return stuck, (distance < -self.config.stuck_spreads) & ~stuck
 
     def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""

@@ -62,7 +62,8 @@ class TrainConfig:
 
     # How long, and how fast.
     iterations: int = 6000
-    batch_size: int = 32  # images, and chains
+    batch_size: int = 32  # images
+    chain_count: int = 0  # chains of an iteration; 0: as many as images. An image costs a tenth of a chain
     learning_rate: float = 2e-4
     warmup_iterations: int = 50
     schedule: str = "cosine"  # to final_rate of the rate; steps: times decay_factor at each of decay_at
@@ -83,7 +84,7 @@ class TrainConfig:
     final_phase: float = 0.2
     grad_coef: float = 1.0
     noise_std: float = 0.001
-    grad_clamp: float = 1.0  # bound on each element of the Langevin gradient; 0 is off
+    grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off
     start: str = "informed"
     start_rank: int = 64
@@ -96,7 +97,7 @@ class TrainConfig:
     chain_blur: float = 0.1  # probability an image at the buffer draw
     chain_blur_sigma: float = 1.0  # largest
     restart_stuck: bool = True
-    stuck_spreads: float = 6.0  # energy this many standard deviations below the data's counts as stuck
+    stuck_spreads: float = 6.0  # energy this many standard deviations below the data's is stuck, above it behind
 
     # Extra terms.
     kl_weight: float = 0.0  # back-propagation through the last step (Du et al.); the paper: 1

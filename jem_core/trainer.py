@@ -48,8 +48,9 @@ class Trainer:
             raise ValueError(f"{self.directory} holds no run to resume; leave out --resume to begin one there.")
         self.device = torch.device(device)
         self.rank, self.ranks = distributed.start_ranks(self.device)
-        if config.batch_size % self.ranks:
-            raise ValueError(f"batch_size is {config.batch_size}; expected a multiple of the {self.ranks} ranks.")
+        for name in ("batch_size", "chain_count"):
+            if getattr(config, name) % self.ranks:
+                raise ValueError(f"{name} is {getattr(config, name)}; expected a multiple of the {self.ranks} ranks.")
         if config.threads:
             torch.set_num_threads(config.threads)
         self.rows = dataset.indices("train")
@@ -119,18 +120,19 @@ class Trainer:
 
     def _contrast(self, x: Tensor, labels: Tensor) -> tuple[LossParts, dict[str, float]]:
         config, pool = self.config, self.pool
-        chains, slots = pool.draw(len(x))
+        chains, slots = pool.draw((config.chain_count or config.batch_size) // self.ranks)
         for _ in range(config.steps_at(self.iteration)):
             previous = chains
             chains, _ = pool.sampler.step(chains, pool.generator)
-        stuck = pool.stuck(chains, self.data_level)
+        stuck, behind = pool.judge(chains, self.data_level)
+        use = ~(stuck | behind)
         parts = contrastive_loss(
             self.model,
             x,
             labels,
             pool.conditions_of(labels),
             chains,
-            ~stuck,
+            use,
             "marginalized" if config.objective == "jem" else config.negative_labels,  # JEM knows no label of a chain
             config.cross_entropy_weight,
             config.energy_penalty,
@@ -144,11 +146,12 @@ class Trainer:
         level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
         before = self.data_level or [level, spread]
         self.data_level = [0.9 * old + 0.1 * new for old, new in zip(before, (level, spread), strict=True)]
-        gap = parts.chain_log_prob[~stuck].mean().item() - level if not stuck.all() else 0.0
+        gap = parts.chain_log_prob[use].mean().item() - level if use.any() else 0.0
         return parts, {
             "energy_gap": gap,
             "data_log_prob": level,
             "stuck": stuck.float().mean().item(),
+            "behind": behind.float().mean().item(),
             "buffer_contrast": pool.contrast(chains.x),
         }
 
