@@ -8,7 +8,7 @@ from jem_core.condition import FREE
 from jem_core.config import TrainConfig
 from jem_core.data.transforms import augment_chains
 from jem_core.gaussian import LowRankGaussian, Preconditioner
-from jem_core.model import JointEnergyModel
+from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.objectives import random_conditions
 from jem_core.samplers import ChainState, LangevinSettings, Sampler, saturated
 
@@ -97,7 +97,8 @@ class ChainPool:
         if not data_level:  # the first iteration: nothing to compare with yet
             return saturated(chains.x), nobody
         mean, spread = data_level
-        log_prob = self.sampler.model.log_prob(chains.x, chains.y, chains.condition != FREE)
+        logits = self.sampler.model.logits(chains.x)  # not log_prob, which refuses NaN: that is for the guard to see
+        log_prob = log_prob_from_logits(logits, chains.y, chains.condition != FREE)
         distance = (log_prob - mean) / max(spread, 1.0)
         stuck = saturated(chains.x) | (distance > self.config.stuck_spreads)
         return stuck, (distance < -self.config.stuck_spreads) & ~stuck
