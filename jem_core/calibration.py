@@ -151,8 +151,8 @@ def strangers(images: Tensor, seed: int = 0) -> dict[str, Tensor]:
     return {
         "noise": torch.randint(0, 256, images.shape, generator=randomness).byte(),
         "flat colour": flat.byte(),
-        "rotated by 180 degrees": images.flip(-1, -2),
-        "rotated by 90 degrees": images.rot90(1, (-2, -1)).contiguous(),
+        "upside down": images.flip(-1, -2),
+        "turned by a quarter": images.rot90(1, (-2, -1)).contiguous(),
     }
 
 

@@ -88,7 +88,7 @@ def metadata(config: dict, evaluation: dict) -> str:
     if judged:
         task = {"type": "unconditional-image-generation", "name": "conditional synthesis, judged by a classifier"}
         scores = [{"type": "accuracy", "name": row["measure"], "value": row["value"]} for row in judged]
-        results.append({"task": task, "dataset": data, "metrics": scores})
+        results.append({"task": task, "dataset": dict(data), "metrics": scores})
     tags = ["energy-based-model", "gibbs-jem", "conditional-image-generation", "calibration", "multi-label"]
     front = licence | {
         "library_name": "gibbs-jem-studio",
@@ -126,8 +126,9 @@ def _head(config: dict, evaluation: dict) -> list[str]:
         f"{', '.join(name.replace('_', ' ') for name in names)}."
     )
     parts = [f"# {config['name']}", intro]
-    if config["data"].get("licence") and source == "celeba":
-        parts.append(f"**{config['licence'].capitalize()}.**")
+    if source == "celeba":
+        terms = config["licence"]
+        parts.append(f"**{terms[0].upper()}{terms[1:]}.**")
     if "samples" in evaluation:
         samples = evaluation["samples"]
         parts.append(f"![Fresh chains, one row a condition]({samples['file']})")

@@ -86,8 +86,8 @@ def test_gate_of_a_model_orders_what_it_measures(tiny_bundle, tiny_dataset):
     assert set(gate["auroc"]) == {
         "noise",
         "flat colour",
-        "rotated by 180 degrees",
-        "rotated by 90 degrees",
+        "upside down",
+        "turned by a quarter",
         "the other data set",
     }
     assert gate["worst_auroc"] == min(entry["value"] for entry in gate["auroc"].values())
