@@ -202,13 +202,21 @@ def _facts(judge: Judge, dataset: Dataset, seed: int) -> dict:
     images, labels = dataset.tensors(rows)
     said = (judge.probabilities(images) > 0.5).long()
     shuffled = labels[torch.randperm(len(labels), generator=generator(seed))]
-    tables = {"accuracy": labels, "accuracy_shuffled_labels": shuffled}
     facts: dict = {"tested_on": {"split": "report", "images": len(rows)}}
-    for key, truth in tables.items():
-        known = truth >= 0
-        hits = ((said == truth) & known).sum(dim=0) / known.sum(dim=0).clamp(min=1)
-        facts[key] = dict(zip(judge.names, (round(hit, 5) for hit in hits.tolist()), strict=True))
-        facts[f"mean_{key}"] = round(hits.mean().item(), 5)
-    rates = ((labels == 1).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)).tolist()
-    facts["positive_rate"] = dict(zip(judge.names, (round(rate, 5) for rate in rates), strict=True))
+    for key, truth in (("accuracy", labels), ("accuracy_shuffled_labels", shuffled)):
+        facts[key] = _named(judge.names, _share(said == truth, truth >= 0))
+        facts[f"mean_{key}"] = round(float(np.mean(list(facts[key].values()))), 5)
+    # A rare attribute that is always denied scores high; the mean over present and absent shows what is seen.
+    present, absent = _share(said == 1, labels == 1), _share(said == 0, labels == 0)
+    facts["balanced_accuracy"] = _named(judge.names, (present + absent) / 2)
+    facts["positive_rate"] = _named(judge.names, _share(labels == 1, labels >= 0))
     return facts
+
+
+def _share(hits: Tensor, among: Tensor) -> Tensor:
+    """For each attribute the share of hits among some of the images."""
+    return (hits & among).sum(dim=0) / among.sum(dim=0).clamp(min=1)
+
+
+def _named(names: Sequence[str], values: Tensor) -> dict[str, float]:
+    return dict(zip(names, (round(value, 5) for value in values.tolist()), strict=True))

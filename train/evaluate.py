@@ -158,7 +158,14 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
 
 
 def judge_facts(judge: Judge) -> dict:
-    keys = ("mean_accuracy", "mean_accuracy_shuffled_labels", "accuracy", "tested_on", "trained_on")
+    keys = (
+        "mean_accuracy",
+        "mean_accuracy_shuffled_labels",
+        "accuracy",
+        "balanced_accuracy",
+        "tested_on",
+        "trained_on",
+    )
     return {key: judge.facts[key] for key in keys}
 
 

@@ -92,7 +92,7 @@ def main_figures(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) ->
 
 def visible_note(setting: Setting, plan: Plan) -> dict:
     chosen = len(plan.visible) < len(setting.bundle.names)
-    how = "the ones that the judge recognizes best on real held-out images" if chosen else "all"
+    how = "the ones that the judge recognizes best on real held-out images, by balanced accuracy" if chosen else "all"
     return {"names": plan.visible, "chosen": how}
 
 

@@ -98,8 +98,8 @@ def most_visible(bundle: Bundle, judge: Judge) -> tuple[str, ...]:
     """All attributes of drawn data; of photographs the 15 that the judge recognizes best on real held-out images."""
     if bundle.config.get("data", {}).get("source") != "celeba":
         return bundle.names
-    accuracy = judge.facts["accuracy"]
-    best = sorted(bundle.names, key=lambda name: -accuracy[name])[:MOST_VISIBLE]
+    seen = judge.facts["balanced_accuracy"]
+    best = sorted(bundle.names, key=lambda name: -seen[name])[:MOST_VISIBLE]
     return tuple(name for name in bundle.names if name in best)
 
 
