@@ -1,0 +1,106 @@
+"""The figures show the files' numbers, in both themes, with and without what is optional."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from app import plots
+from jem_core.calibration import calibration_report
+from jem_core.metrics import curves
+
+NAMES = ["Wearing_Hat", "Male"]
+
+
+@pytest.fixture(scope="module")
+def files() -> tuple[dict, dict]:
+    rng = np.random.default_rng(0)
+    p = rng.random((400, 2))
+    labels = (rng.random((400, 2)) < p).astype(int)
+    return calibration_report(p, labels, NAMES), curves(p, labels, NAMES)
+
+
+def by_name(figure, start: str):
+    return next(trace for trace in figure.data if trace.name and trace.name.startswith(start))
+
+
+@pytest.mark.parametrize("attribute", ["all", *NAMES])
+def test_reliability_shows_the_bins(files, attribute: str):
+    calibration = files[0]
+    found = calibration["all"] if attribute == "all" else calibration["attributes"][attribute]
+    figure = plots.reliability(calibration, attribute, names=("Ours", "Theirs"))
+    points, band, gap = by_name(figure, "Ours"), by_name(figure, "95 %"), by_name(figure, "gap")
+    assert list(points.x) == found["bins"]["mean_prediction"]
+    assert list(points.y) == found["bins"]["positive_rate"]
+    assert points.name == f"Ours, ECE {100 * found['ece']:.1f} %"
+    assert list(band.y) == found["bins"]["high"] + found["bins"]["low"][::-1]
+    assert gap.y[:2] == (found["bins"]["mean_prediction"][0], found["bins"]["positive_rate"][0])
+    assert list(by_name(figure, "how often").y) == found["histogram"]["count"]
+
+
+def test_reliability_takes_a_baseline_and_a_mark(files):
+    calibration = files[0]
+    plain = plots.reliability(calibration)
+    full = plots.reliability(calibration, baseline=copy.deepcopy(calibration), at=0.8, names=("A", "B"))
+    assert len(full.data) == len(plain.data) + 1
+    assert by_name(full, "B, ECE")
+    assert full.layout.shapes[0].x0 == 0.8
+    assert full.layout.annotations[0].text == "this picture: 80 %"
+
+
+@pytest.mark.parametrize(("draw", "kind", "axes"), [
+    (plots.roc, "roc", ("false_positive_rate", "true_positive_rate")),
+    (plots.precision_recall, "pr", ("recall", "precision")),
+])  # fmt: skip
+def test_curves_of_several_models(files, draw, kind: str, axes: tuple[str, str]):
+    table = files[1]
+    figure = draw({"A": table, "B": table}, "Male", values={"A": 0.5, "B": None})
+    assert list(by_name(figure, "A").x) == table[kind]["Male"][axes[0]]
+    assert list(by_name(figure, "A").y) == table[kind]["Male"][axes[1]]
+    assert by_name(figure, "A").name.endswith("50.0 %")
+    assert by_name(figure, "B").name == "B"
+    assert "Male" in figure.layout.title.text
+
+
+def test_unknown_attributes_and_themes_are_refused(files):
+    with pytest.raises(ValueError, match="Wearing_Hat"):
+        plots.reliability(files[0], "Hat")
+    with pytest.raises(ValueError, match="micro"):
+        plots.roc({"A": files[1]}, "Hat")
+    with pytest.raises(ValueError, match="light or dark"):
+        plots.roc({"A": files[1]}, theme="pink")
+
+
+def test_themes_differ_in_ink_alone(files):
+    light, dark = (plots.reliability(files[0], theme=theme) for theme in ("light", "dark"))
+    assert light.layout.font.color != dark.layout.font.color
+    assert light.layout.paper_bgcolor == dark.layout.paper_bgcolor == "rgba(0,0,0,0)"
+
+
+def test_pairs_map_is_symmetric_and_marks_the_unseen():
+    names = ["A", "B", "C"]
+    rows = [("A", "B", 0.5, 10), ("A", "C", 1.0, 0), ("B", "C", 0.0, 3)]
+    pairs = [{"pair": [a, b], "judged_right": rate, "training_images": n} for a, b, rate, n in rows]
+    figure = plots.pairs_map({"names": names, "pairs": pairs, "chains": 4})
+    assert [list(row) for row in figure.data[0].z] == [[None, 0.5, 1.0], [0.5, None, 0.0], [1.0, 0.0, None]]
+    assert set(zip(figure.data[1].x, figure.data[1].y, strict=True)) == {("A", "C"), ("C", "A")}
+
+
+def test_samplers_and_starts_have_error_bars():
+    rate = {"value": 0.5, "low": 0.4, "high": 0.7, "of": 40}
+    rows = [{"sampler": "resampling", "start": "buffer-match", "seen_pairs": {"judged_right": rate}}]
+    figure = plots.samplers_and_starts(rows)
+    (bar,) = figure.data
+    assert bar.y == (0.5,)
+    assert bar.error_y.array[0] == pytest.approx(0.2)
+    assert bar.error_y.arrayminus[0] == pytest.approx(0.1)
+
+
+def test_no_gradio_is_needed():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; import app.plots; sys.exit(any(name.split('.')[0] in ('gradio', 'torch') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
