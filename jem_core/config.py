@@ -58,6 +58,7 @@ class TrainConfig:
     negative_labels: str = "sampled"  # the label noise steadies training of joint chains
     cross_entropy_weight: float = 1.0  # of -log p(y | x); 1 is the likelihood
     width: int = 32
+    init_gain: float = 1.6  # of the first weights (see `init_weights`); 0: PyTorch's default, the paper's
     seed: int = 0
 
     # How long, and how fast.
@@ -70,7 +71,9 @@ class TrainConfig:
     final_rate: float = 0.05
     decay_at: tuple[int, ...] = ()
     decay_factor: float = 0.3
-    supervised_iterations: int = 0  # a warm start by cross-entropy alone
+    supervised_iterations: int = 0  # a warm start by cross-entropy alone; keep it short
+    supervised_noise: float = 0.2  # data noise of the warm start: strong, so that gradients follow visible features
+    supervised_scale: float = 0.3  # the logits are shrunk by this when it ends
     adam_beta1: float = 0.9
     adam_beta2: float = 0.999
     grad_norm_clip: float = 0.5  # 0 is off

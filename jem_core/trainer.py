@@ -23,7 +23,7 @@ from jem_core.data.dataset import Dataset
 from jem_core.data.transforms import dequantize, training_transform
 from jem_core.gaussian import LowRankGaussian
 from jem_core.guard import Guard, TrainingDiverged
-from jem_core.model import JointEnergyModel
+from jem_core.model import JointEnergyModel, init_weights
 from jem_core.objectives import LossParts, accuracy, contrastive_loss, kl_loss, supervised_loss
 
 STREAMS = ("noise", "chains")  # what is drawn for the data and for the chains
@@ -74,7 +74,10 @@ class Trainer:
         config, device = self.config, self.device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width).to(device)
+            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width)
+        if config.init_gain:
+            init_weights(self.model, config.init_gain, torch.Generator().manual_seed(config.seed))
+        self.model.to(device)
         self.ema = copy.deepcopy(self.model).eval().requires_grad_(False)
         betas = (config.adam_beta1, config.adam_beta2)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas)
@@ -102,14 +105,18 @@ class Trainer:
         config = self.config
         mixed = config.precision == "bfloat16" and self.device.type == "cuda"
         images, labels = self._next_batch()
-        x = training_transform(images, config.data_noise, self.streams["noise"])
+        warming = self.iteration < config.supervised_iterations
+        noise = config.supervised_noise if warming else config.data_noise
+        x = training_transform(images, noise, self.streams["noise"])
         with torch.autocast("cuda", torch.bfloat16) if mixed else nullcontext():
-            if config.objective == "supervised" or self.iteration < config.supervised_iterations:
+            if config.objective == "supervised" or warming:
                 parts, metrics = supervised_loss(self.model, x, labels), {}
             else:
                 parts, metrics = self._contrast(x, labels)
         grad_norm = self._update(parts.loss)
         self.iteration += 1
+        if self.iteration == config.supervised_iterations:
+            self._end_warm_start()
         metrics |= {
             "loss": parts.loss.item(),
             "cross_entropy": parts.cross_entropy.item(),
@@ -170,6 +177,14 @@ class Trainer:
         weights = [value.detach() for value in self.model.parameters()]
         torch._foreach_lerp_(list(self.ema.parameters()), weights, 1 - keep)
         return norm
+
+    @torch.no_grad()
+    def _end_warm_start(self) -> None:
+        """Keep the features and shrink the logits: a confident classifier's energies are too steep to sample from."""
+        for value in self.model.mlp[-1].parameters():
+            value.mul_(self.config.supervised_scale)
+        self.ema.load_state_dict(self.model.state_dict())
+        self.optimizer.state.clear()
 
     def _next_batch(self) -> tuple[Tensor, Tensor]:
         """The next rows of an endless shuffle that depends on the seed and the iteration alone."""
