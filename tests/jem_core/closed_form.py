@@ -50,6 +50,8 @@ class ClosedFormModel(nn.Module):
         linear = x @ pull.T - 0.5 * x.square() @ precision.T
         return linear.view(-1, self.num_attributes, 2) + self.bias - 0.5 * (self.precision * self.mean**2).sum(dim=-1)
 
+    forward = logits
+
     def log_weight(self, y: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """log of the integral of exp f(x, y) over x, and the mean and variance of p(x | y)."""
         rows = range(self.num_attributes)
