@@ -204,7 +204,7 @@ def pairs_map(pairs: Mapping, theme: str = "light") -> go.Figure:
         x=[x for x, _ in stars], y=[y for _, y in stars], mode="markers", name="never seen together",
         marker={"symbol": "star", "size": 8, "color": COLOURS[1]}, hoverinfo="skip", showlegend=bool(stars),
     )  # fmt: skip
-    _dress(figure, f"Pairs of attributes, {pairs['chains']} chains each", theme)
+    _dress(figure, f"Pairs of attributes, {pairs['chains']} chain{'s' if pairs['chains'] != 1 else ''} each", theme)
     figure.update_layout(height=max(420, 26 * len(names) + 190), legend={"y": -0.32})
     figure.update_xaxes(showgrid=False, tickangle=-45)
     figure.update_yaxes(showgrid=False, autorange="reversed")

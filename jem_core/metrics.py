@@ -196,10 +196,15 @@ def prediction_report(
 
 
 def with_intervals(point: dict[str, float | None], spread: dict[str, np.ndarray]) -> dict[str, dict]:
-    """{"auroc": {"value", "low", "high"}, ...}: the middle 95 % of the resamples around each value."""
+    """{"auroc": {"value", "low", "high"}, ...}: the middle 95 % of the resamples around each value.
+
+    Resamples repeat images, which raises every calibration error: there the spread is laid around the value itself.
+    """
     table = {}
     for name, value in point.items():
         draws = spread[name][np.isfinite(spread[name])]
+        if name.startswith("ece") and value is not None and len(draws):
+            draws = np.maximum(0.0, draws - np.median(draws) + value)
         low, high = np.quantile(draws, (0.025, 0.975)) if value is not None and len(draws) else (None, None)
         table[name] = {"value": rounded(value), "low": rounded(low), "high": rounded(high)}
     return table

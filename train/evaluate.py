@@ -25,7 +25,7 @@ from train.pictures import condition_sheet, save_picture, shown_conditions
 from train.plan import make_plan, quick_plan
 
 FORMAT = 1
-GATE_IMAGES, ORDINARY_IMAGES = 1000, 300  # eight draws each: 10,000 gradients in all
+GATE_IMAGES, ORDINARY_IMAGES = 800, 150  # eight draws each
 QUICK_IMAGES = 400
 
 

@@ -28,7 +28,7 @@ VARIANTS = (
     ("resampling", "buffer-match"),
 )
 START_IMAGES = 400  # of informed noise, judged before any step
-REAL_IMAGES = 300  # real images of a condition that are looked at, at most
+REAL_IMAGES = 300  # of a condition, whose spread is taken, at most
 
 
 @dataclass
@@ -106,6 +106,7 @@ class Yardsticks:
         self.all = np.arange(len(dataset))
         noise = setting.bundle.gaussian.sample(START_IMAGES, generator(setting.seed)).cpu()
         self.noise_judged = setting.judge.probabilities(noise)
+        self.unseen_judged = setting.judge.probabilities(dataset.tensors(self.unseen)[0])
 
     def _rows(self, condition: Condition, among: np.ndarray) -> np.ndarray:
         labels = torch.from_numpy(self.setting.dataset.labels[among].astype(np.int64))
@@ -116,9 +117,9 @@ class Yardsticks:
         condition, dataset = drawn.request.condition, self.setting.dataset
         facts: dict = {"training_images": self.setting.bundle.support.count(condition)}
         facts["judged_right_start"] = share(right(self.noise_judged, condition.tensor(START_IMAGES)))
-        rows = self._rows(condition, self.unseen)[:REAL_IMAGES]
-        if len(rows):
-            facts["judged_right_real"] = share(judged_right(self.setting.judge, dataset.tensors(rows)[0], condition))
+        real = self.unseen_judged[np.isin(self.unseen, self._rows(condition, self.unseen))]
+        if len(real):
+            facts["judged_right_real"] = share(right(real, condition.tensor(len(real))))
         rows = self._rows(condition, self.all)[:REAL_IMAGES]
         if len(rows) >= 10 and drawn.request.n >= 2:
             ratio = spread(drawn.samples.images.cpu()) / spread(dataset.tensors(rows)[0])

@@ -15,6 +15,7 @@ from jem_core.bundle import read_config
 from train.card import HOW, between, percent
 from train.measures import PREDICTION
 
+SHORT = ("accuracy", "F1", "AUPRC", "AUROC", "ECE", "ECE (paper)", "ECE (equal mass)", "Brier")
 STYLE = """
 :root { color-scheme: light; --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --accent: #2563eb; }
 body { font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; color: var(--ink); margin: 0 auto;
@@ -26,6 +27,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { text-align: right; padding: .3em .8em; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead th { color: var(--soft); font-weight: 600; }
 div.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 12px; }
+#reliability { grid-column: 1 / -1; }
 select { font: inherit; padding: .3em .6em; }
 """
 TABLES = {
@@ -168,7 +170,19 @@ def _attributes(evaluation: dict) -> list[str]:
         [plots.name_of(name), percent(entry["positive_rate"]), *(percent(entry[key]["value"]) for key in PREDICTION)]
         for name, entry in found.items()
     ]
-    return ["<h2>Attributes</h2>", table(["attribute", "positive", *PREDICTION.values()], rows)]
+    return ["<h2>Attributes</h2>", table(["attribute", "positive", *SHORT], rows), *_gate(evaluation)]
+
+
+def _gate(evaluation: dict) -> list[str]:
+    found = evaluation.get("gate")
+    if not found:
+        return []
+    rows = [
+        [name, percent(entry["value"]), percent(entry["found_unlike"]), f"{entry['images']}"]
+        for name, entry in found["auroc"].items()
+    ]
+    heads = ["what is shown instead", "AUROC", 'found "unlike"', "images"]
+    return ["<h2>The gate: log p(x) and its gradient norm, two-sided</h2>", table(heads, rows)]
 
 
 def _synthesis(evaluation: dict, figures: dict) -> list[str]:
