@@ -12,6 +12,20 @@ from jem_core.data.source import Source, random_split
 from jem_core.gaussian import LowRankGaussian
 from jem_core.model import JointEnergyModel
 
+# A training run of a second: everything on, everything small.
+TINY_RUN = {
+    "width": 4,
+    "batch_size": 8,
+    "langevin_steps": 2,
+    "buffer_size": 16,
+    "start_rank": 4,
+    "sample_steps": 2,
+    "entropy_samples": 6,
+    "warmup_iterations": 2,
+    "evaluate_every": 10,
+    "checkpoint_minutes": 1e6,
+    "picture_minutes": 1e6,
+}
 TINY_NAMES = ("Red", "Bright", "Striped", "Left", "Dotted", "Framed")
 
 
