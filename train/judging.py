@@ -82,7 +82,7 @@ def main_figures(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) ->
             figures[f"{name}_best_of_10"] = {"summary": summary(scores), "conditions": scores}
     pairs = [one for name in ("seen_pairs", "held_out_pairs") for one in drawn.get(name, ())]
     if pairs:
-        own = [right(one.samples.probabilities, one.request.condition.tensor(one.request.n)) for one in pairs]
+        own = [right(one.samples.probabilities.cpu(), one.request.condition.tensor(one.request.n)) for one in pairs]
         figures["pairs_self_consistent"] = share(torch.cat(own))
         figures["pairs_shuffled_conditions"] = shuffled_right(pairs, setting.judge, setting.seed) | {
             "base_rate": real.base_rate([one.request.condition for one in pairs])
