@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import gradio as gr
@@ -20,23 +22,31 @@ ROOT = Path(__file__).parents[2]
 def report(tiny_bundle: Bundle) -> dict:
     """One session through the real wrapper, in a process that looks like a ZeroGPU Space."""
     pytest.importorskip("spaces", reason="the package of ZeroGPU is not installed")
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "tests.app.zero_gpu_run", str(tiny_bundle.directory)],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "2"},  # more than one thread, to notice a worker that waits for them
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=180,
+        start_new_session=True,
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    try:
+        out, err = process.communicate(timeout=240)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its workers too, should one hang
+    assert process.returncode == 0, err
+    return json.loads(out.splitlines()[-1])
 
 
 def test_frames_stream_from_a_forked_worker(report: dict) -> None:
     steps = [frame["step"] for frame in report["frames"]]
     assert len(steps) > 5
     assert steps == sorted(steps)
-    assert report["server"] not in report["workers"]
+    workers = {int(query["pid"]) for path, query in report["calls"] if path == "/allow"}
+    assert workers
+    assert report["server"] not in workers
     assert report["took"]["fps"] < 25, "frames must be throttled"
 
 
@@ -45,30 +55,37 @@ def test_steering_reaches_the_running_chains(report: dict) -> None:
     first = next(i for i, frame in enumerate(frames) if frame["order"] == 2)
     assert frames[first]["with"] == ["Red"]
     assert frames[first]["step"] >= frames[first - 1]["step"] > 0, "the same chains go on"
-    assert report["took"]["steer"] < 1.0
+    assert report["took"]["steer"] < 3.0
 
 
 def test_pause_ends_the_run_and_keeps_the_chains(report: dict) -> None:
     last = report["frames"][-1]
     assert last["status"] == "paused"
-    assert report["took"]["pause"] < 1.0
+    assert report["took"]["pause"] < 3.0
     assert report["next"] == {"step": last["step"], "digest": last["digest"], "kept": last["step"]}
 
 
 def test_a_closed_tab_stops_the_worker(report: dict) -> None:
-    assert report["left"]["close"] < 1.0
+    assert report["left"]["close"] < 3.0
     assert report["left"]["released"] == 1
 
 
 def test_the_worker_changes_no_bit(report: dict) -> None:
+    assert report["same"]["steps"] == [6, 6]
     assert report["same"]["there"] == report["same"]["here"]
 
 
+def test_a_plain_function_answers_from_the_worker(report: dict, tiny_bundle: Bundle) -> None:
+    assert report["call"]["images"] == 2
+    assert report["call"]["names"] == list(tiny_bundle.names)
+    assert report["call"]["refusal"].startswith("Start is 'photo'; choose one of")
+
+
 def test_the_time_asked_for_comes_from_the_request(report: dict) -> None:
-    asked = [float(query["durationSeconds"]) for path, query in report["calls"] if path == "/schedule"]
-    run, look = asked[0], asked[1]
-    assert run > look > 0
-    assert look / run == pytest.approx(gpu.SPARE / 25, rel=0.2), "25 s for a run; the least there is for a look"
+    run, look, *_, call = [float(query["durationSeconds"]) for path, query in report["calls"] if path == "/schedule"]
+    assert run == pytest.approx(gpu.LONGEST, rel=0.2), "a run may use its whole budget"
+    assert look == pytest.approx(gpu.SPARE, rel=0.2), "a look is over at once"
+    assert call == pytest.approx(gpu.time_for(2 * 3), rel=0.2)
 
 
 def test_elsewhere_the_function_itself_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:

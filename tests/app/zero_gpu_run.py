@@ -4,14 +4,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.app import zero_gpu
 
 calls = zero_gpu.start()
 
-from app import gpu, live  # noqa: E402
+import gradio as gr  # noqa: E402
+
+from app import api, live  # noqa: E402
 from app.catalog import Catalog  # noqa: E402
 from app.limits import Limits  # noqa: E402
 from app.mailbox import Letter, Mailbox  # noqa: E402
@@ -20,25 +21,18 @@ from app.runtime import Runtime, install  # noqa: E402
 WISHES = {"model": "tiny", "chains": 4, "seed": 3, "speed": 0}
 
 
-def run(box: Mailbox, name: str, chains: object, photo: object, action: str) -> Iterator[tuple]:
-    """What the app streams, and who made it."""
-    for frame, kept in live.Run(box, name, chains, photo).go(action):
-        yield os.getpid(), frame, kept
-
-
 def letter(order: int, wanted: list[str], playing: bool = True, steps: int = 0) -> Letter:
     return Letter(order, "run", playing, 0, WISHES | {"with": wanted} | ({"steps": steps} if steps else {}))
 
 
 def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
     """Watch for half a second, steer, watch, pause."""
-    frames, arrivals, workers, kept = [], [], set(), None
+    frames, arrivals, kept = [], [], None
     steered = paused = None
     box.post(letter(1, []))
-    for worker, frame, chains in stream(box, "run", None, None, "run"):
+    for frame, chains in live.stream(box, "run", None, None, "run"):
         arrivals.append(time.monotonic())
         frames.append({key: frame.get(key) for key in ("step", "order", "with", "status", "digest")})
-        workers.add(worker)
         kept = chains or kept
         if steered is None and arrivals[-1] - arrivals[0] > 0.5:
             box.post(letter(2, ["Red"]))
@@ -49,12 +43,12 @@ def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
     seen = next(moment for moment, frame in zip(arrivals, frames, strict=True) if frame["order"] == 2)
     rate = (len(arrivals) - 1) / (arrivals[-1] - arrivals[0])
     took = {"steer": seen - steered, "pause": arrivals[-1] - paused, "fps": rate}
-    return {"frames": frames, "workers": sorted(workers), "took": took}, kept
+    return {"frames": frames, "took": took}, kept
 
 
 def go_on(box: Mailbox, chains: object) -> dict:
     box.post(letter(4, ["Red"]))
-    _, frame, kept = next(results := stream(box, "run", chains, None, "look"))
+    frame, kept = next(results := live.stream(box, "run", chains, None, "look"))
     results.close()
     return {"step": frame["step"], "digest": frame["digest"], "kept": kept.step}
 
@@ -62,7 +56,7 @@ def go_on(box: Mailbox, chains: object) -> dict:
 def leave(box: Mailbox, chains: object) -> dict:
     """Close the generator, as Gradio does when the tab is gone."""
     box.post(letter(5, ["Red"]))
-    results = stream(box, "run", chains, None, "run")
+    results = live.stream(box, "run", chains, None, "run")
     for _ in range(5):
         next(results)
     began, released = time.monotonic(), [path for path, _ in calls].count("/release")
@@ -72,18 +66,26 @@ def leave(box: Mailbox, chains: object) -> dict:
 
 def same_as_here(steps: int = 6) -> dict:
     """The same seed and steps in the worker and in this process."""
-    digests = []
-    for runner, name in ((stream, "there"), (run, "here")):
-        box = Mailbox(name)
-        box.post(letter(1, ["Red"], steps=steps))
-        digests.append([frame for _, frame, _ in runner(box, "run", None, None, "run")][-1]["digest"])
-    return {"there": digests[0], "here": digests[1]}
+    box = Mailbox("another visitor")
+    box.post(letter(1, ["Red"], steps=steps))
+    there = [frame for frame, _ in live.stream(box, "run", None, None, "run")][-1]
+    here = [frame for frame, _ in live.Run(box, "run", None, None).go("run")][-1]
+    return {"there": there["digest"], "here": here["digest"], "steps": [there["step"], here["step"]]}
+
+
+def a_call() -> dict:
+    """The endpoint /synthesize, whose sampling is a plain function, not a stream."""
+    answer = api.synthesize(["Red"], n=2, steps=3, model="tiny")
+    try:
+        api.synthesize(["Red"], n=2, steps=3, model="tiny", start="photo")
+    except gr.Error as error:
+        refusal = error.message
+    return {"images": len(answer["images"]), "names": list(answer["probabilities"][0]), "refusal": refusal}
 
 
 if __name__ == "__main__":
     install(Runtime(Catalog([sys.argv[1]], bundled=Path(sys.argv[1]) / "none"), Limits()))
-    stream = gpu.on_gpu(run, duration=lambda box, name, chains, photo, action: 25 if action == "run" else 1)
     box = Mailbox("visitor")
     report, chains = steer_and_pause(box)
-    report |= {"server": os.getpid(), "next": go_on(box, chains), "left": leave(box, chains), "same": same_as_here()}
-    print(json.dumps(report | {"calls": calls}))
+    report |= {"next": go_on(box, chains), "left": leave(box, chains), "same": same_as_here(), "call": a_call()}
+    print(json.dumps(report | {"server": os.getpid(), "calls": calls}))
