@@ -83,6 +83,13 @@ class Catalog:
         """The models that can be sampled from, each with its attributes; a plain classifier is no sampler."""
         return {e.name: e.attributes for e in list(self._entries.values()) if e.objective != "supervised"}
 
+    def entries(self) -> list[Entry]:
+        """All models at hand, plain classifiers among them."""
+        return list(self._entries.values())
+
+    def entry(self, name: str) -> Entry:
+        return self._entries[name]
+
     def bundle(self, name: str) -> Bundle:
         """The model itself, read once."""
         entry = self._entries[name]

@@ -1,0 +1,93 @@
+"""What the evaluation wrote beside the models: every figure that the second and third screens show comes from here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from app.catalog import Catalog, Entry
+
+KINDS = ("evaluation", "calibration", "curves", "pairs")
+OBJECTIVES = ("supervised", "jem", "gibbs-jem")  # in the order of the paper's tables
+TITLES = {"avatars": "Avatars", "celeba": "CelebA", "utzappos": "UT Zappos50K"}
+
+
+def report(entry: Entry, kind: str) -> dict | None:
+    """One of the files of a model; None when the model was not evaluated (so far)."""
+    if kind not in KINDS:
+        raise ValueError(f"There is no report {kind!r}; choose one of {', '.join(KINDS)}.")
+    path = entry.directory / f"{kind}.json" if entry.directory else None
+    if path is None or not path.is_file():
+        return None
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, changed: int) -> dict:
+    return json.loads(path.read_text())
+
+
+def look(value: Mapping | list, path: str) -> object:
+    """The value at "prediction.micro.f1.value"; None where the file does not go so far."""
+    for part in path.split("."):
+        if isinstance(value, list):
+            value = value[int(part)] if part.isdecimal() and int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None:
+            return None
+    return value
+
+
+@dataclass
+class Family:
+    """Models of one data set at one size, by objective."""
+
+    key: str
+    title: str
+    source: str
+    models: dict[str, Entry] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return next(iter(self.models.values())).attributes
+
+    @property
+    def main(self) -> Entry:
+        """The model that the family is about: Gibbs-JEM where there is one."""
+        return next(self.models[o] for o in reversed(OBJECTIVES) if o in self.models)
+
+    def missing(self) -> list[str]:
+        """The objectives of the paper's table that are not at hand, or not evaluated."""
+        return [o for o in OBJECTIVES if o not in self.models or report(self.models[o], "evaluation") is None]
+
+
+def families(catalog: Catalog) -> dict[str, Family]:
+    """All models, grouped; of two with the same objective the first counts."""
+    found: dict[tuple, Family] = {}
+    for entry in catalog.entries():
+        if entry.objective not in OBJECTIVES:
+            continue
+        source = str(entry.config.get("data", {}).get("source", entry.name))
+        size = entry.config["model"]["image_size"]
+        key = (source, size, entry.attributes)
+        title = f"{TITLES.get(source, source)}, {size} px"
+        family = found.setdefault(key, Family(f"{source}-{size}-{len(found)}", title, source))
+        family.models.setdefault(entry.objective, entry)
+    return {family.key: family for family in found.values()}
+
+
+def family_of(catalog: Catalog, name: str) -> Family | None:
+    """The family that a model belongs to."""
+    mine = catalog.entry(name)
+    return next((f for f in families(catalog).values() if mine in f.models.values()), None)
+
+
+def baseline(catalog: Catalog, name: str) -> dict | None:
+    """The calibration of the supervised model on the same data, to lay over this model's."""
+    family = family_of(catalog, name)
+    entry = family.models.get("supervised") if family else None
+    return report(entry, "calibration") if entry and entry.name != name else None
