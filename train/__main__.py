@@ -6,7 +6,20 @@ import importlib
 import sys
 from pathlib import Path
 
-COMMANDS = ("data", "fit", "export", "judge", "evaluate", "card", "sample", "predict", "publish", "space", "bench")
+COMMANDS = (
+    "data",
+    "judge",
+    "fit",
+    "export",
+    "evaluate",
+    "card",
+    "results",
+    "sample",
+    "predict",
+    "publish",
+    "space",
+    "bench",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,68 @@
+"""Bring the README's table of results up to date from the bundled models' evaluation files."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from jem_core.bundle import read_config
+from train.card import table
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ROOT / "assets" / "models"
+BEGIN, END = "<!-- results: python -m train results -->", "<!-- end of results -->"
+ROWS = {
+    "singles": "judged right, single attributes",
+    "seen_pairs": "judged right, seen pairs",
+    "held_out_pairs": "judged right, held-out pairs",
+    "held_out_pairs_best_of_10": "judged right, held-out pairs, best of 10",
+    "pairs_self_consistent": "self-consistency on pairs",
+    "spread": "spread between chains, relative to data",
+    "micro_accuracy": "accuracy",
+    "micro_auroc": "AUROC, micro",
+    "micro_auprc": "AUPRC, micro",
+    "micro_ece": "ECE, micro, closed bins",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    text = args.readme.read_text(encoding="utf-8")
+    args.readme.write_text(replaced(text, results_table(MODELS)), encoding="utf-8")
+    print(f"{args.readme} now holds the figures of {len(evaluations(MODELS))} models.")
+    return 0
+
+
+def replaced(text: str, results: str) -> str:
+    """The text with what stands between the two marks exchanged."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise ValueError(f"The README must hold {BEGIN!r} and {END!r} once each.")
+    return re.sub(
+        f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}\n{results}\n{END}", text, flags=re.DOTALL
+    )
+
+
+def evaluations(directory: Path) -> dict[str, dict]:
+    """By model name: the measures of its evaluation, by key, with its image size."""
+    found = {}
+    for path in sorted(directory.glob("*/evaluation.json")):
+        rows = {row["key"]: row["value"] for row in json.loads(path.read_text())["measures"]}
+        found[path.parent.name] = rows | {"image_size": read_config(path.parent)["model"]["image_size"]}
+    return found
+
+
+def results_table(directory: Path) -> str:
+    """One column a model, one row a measure; what a model cannot do stays empty."""
+    found = evaluations(directory)
+    heads = ["measure", *(f"`{name}` ({rows['image_size']} px)" for name, rows in found.items())]
+    lines = [[title, *(_shown(rows.get(key), key) for rows in found.values())] for key, title in ROWS.items()]
+    return table(heads, lines)
+
+
+def _shown(value: float | None, key: str) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if key == "spread" else f"{100 * value:.1f} %"
