@@ -7,8 +7,9 @@ from pathlib import Path
 from jem_core import checkpoint
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
+from jem_core.data.held_out import NAMED_LISTS
 from jem_core.trainer import Trainer
-from train.fit import sampling_defaults
+from train.fit import commands_of, sampling_defaults
 
 LICENCES = {"celeba": "non-commercial research only, trained on CelebA"}
 
@@ -37,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     if args.steps:
         sampling["steps"] = args.steps
     training = {
-        "command": notes["command"],
+        "data_command": data_command(dataset, args.data),
+        "command": fit_commands(args.run_directory, facts["iteration"]),
         "hardware": notes["hardware"],
         "iterations": facts["iteration"],
         "seconds": round(facts["seconds"]),
@@ -56,3 +58,24 @@ def run(args: argparse.Namespace) -> int:
     size = sum(path.stat().st_size for path in args.out.iterdir() if path.is_file())
     print(f"{args.out}: iteration {facts['iteration']}, {size / 1e6:.1f} MB. Next: python -m train evaluate {args.out}")
     return 0
+
+
+def fit_commands(run: Path, iteration: int) -> str:
+    """One line a command; where settings changed on the way, each says up to which iteration it ran."""
+    parts = [part for part in commands_of(run) if part["from"] < iteration]
+    ends = [part["from"] for part in parts[1:]] + [iteration]
+    lines = [f"{part['command']}{' --resume' if part['from'] else ''}" for part in parts]
+    return "\n".join(f"{line}  # to iteration {end}" for line, end in zip(lines, ends, strict=True))
+
+
+def data_command(dataset: Dataset, directory: Path) -> str:
+    """The command that prepared the data, read off what the data say of themselves."""
+    info = dataset.info
+    words = ["python -m train data", info["source"], f"--size {info['image_size']}"]
+    if info["source"] == "avatars":
+        words.append(f"--n {info['count']}")
+    else:
+        words.append("--root DIR")
+    named = [name for name, pairs in NAMED_LISTS.items() if [str(pair) for pair in pairs] == info["held_out"]]
+    words += [f"--held-out {name}" for name in named] or [f'--held-out "{pair}"' for pair in info["held_out"]]
+    return " ".join([*words, f"--seed {info['options'].get('seed', 0)}", f"--out data/{directory.name}"])

@@ -96,8 +96,10 @@ class Watcher:
 
     def __init__(self, trainer: Trainer, args: argparse.Namespace) -> None:
         self.trainer, self.out = trainer, args.out
-        self.facts = {"command": plain_command(args), "hardware": hardware()}
-        write_json(self.out / "run.json", self.facts | {"config": trainer.config.to_dict(), "data": str(args.data)})
+        commands = [part for part in commands_of(self.out) if part["from"] < trainer.iteration]
+        if not commands or commands[-1]["command"] != plain_command(args):
+            commands.append({"from": trainer.iteration, "command": plain_command(args)})
+        write_json(self.out / "run.json", {"commands": commands, "hardware": hardware()})
         trim_log(self.out / "metrics.jsonl", trainer.iteration)
         self.log = (self.out / "metrics.jsonl").open("a")
         self.board = None
@@ -160,6 +162,12 @@ def trim_log(path: Path, iteration: int) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text("".join(kept))
     partial.replace(path)
+
+
+def commands_of(run: Path) -> list[dict]:
+    """The commands that made a run, each with the iteration from which on it was in force."""
+    path = run / "run.json"
+    return json.loads(path.read_text()).get("commands", []) if path.is_file() else []
 
 
 def plain_command(args: argparse.Namespace) -> str:
