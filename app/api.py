@@ -6,10 +6,11 @@ import base64
 
 import gradio as gr
 
+from app import gpu
 from app.chains import condition_for
 from app.film import png, tile
-from app.runtime import current, gpu
-from app.settings import read
+from app.runtime import current
+from app.settings import Settings, read
 from jem_core.sampling import Samples, sample
 
 MOST_IMAGES = 64
@@ -82,8 +83,7 @@ def _answer(values: dict, steps: int | None, keep_best: int) -> dict:
     }
 
 
-@gpu
-def _sample(settings, steps: int, keep_best: int) -> Samples:
+def _sample(settings: Settings, steps: int, keep_best: int) -> Samples:
     bundle = current().catalog.bundle(settings.model)
     return sample(
         bundle,
@@ -96,6 +96,9 @@ def _sample(settings, steps: int, keep_best: int) -> Samples:
         keep_best=keep_best,
         **settings.langevin(),
     )
+
+
+_sample = gpu.on_gpu(_sample, duration=lambda settings, steps, best: gpu.time_for(settings.chains * best * steps))
 
 
 def _bounded(label: str, value: object, most: int) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
-
+from app import gpu
 from app.attributes import grouped
 from app.presets import presets_for
 from jem_core import hub
@@ -28,7 +28,7 @@ class Entry:
     name: str
     config: dict
     directory: Path | None = None
-    bundle: Bundle | None = None
+    bundles: dict[str, Bundle] = field(default_factory=dict)  # by device: a ZeroGPU worker has another than the server
     source: str = ""
 
     @property
@@ -48,9 +48,11 @@ class Catalog:
     """Models by name, `avatars` first. `sources` adds directories and Hub ids to the bundled ones."""
 
     def __init__(self, sources: Sequence[str] = (), bundled: Path = hub.BUNDLED, device: str | None = None) -> None:
-        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._device = device
         self._entries: dict[str, Entry] = {}
         self._reading = threading.Lock()
+        # A worker that is forked while another thread reads must not wait for that thread: it does not have it.
+        os.register_at_fork(after_in_child=lambda: setattr(self, "_reading", threading.Lock()))
         directories = sorted(path.parent for path in bundled.glob("*/config.json"))
         directories.sort(key=lambda path: path.name != FIRST)
         for directory in [*directories, *(Path(source) for source in sources if not source.startswith("hf-hub:"))]:
@@ -63,6 +65,11 @@ class Catalog:
             raise ValueError(
                 f"There is no model in {bundled}; add one with --model DIRECTORY or --model hf-hub:owner/name."
             )
+
+    @property
+    def device(self) -> str:
+        """Where this process computes; asked anew each time, because a forked worker may have a GPU of its own."""
+        return self._device or gpu.device()
 
     def _add(self, entry: Entry) -> None:
         name, number = entry.name, 2
@@ -77,7 +84,7 @@ class Catalog:
         except Exception as error:
             log.warning("The model %s is not available: %s", source, error)
             return
-        self._add(Entry(bundle.name, bundle.config, bundle.directory, bundle, source))
+        self._add(Entry(bundle.name, bundle.config, bundle.directory, {self.device: bundle}, source))
 
     def attributes(self) -> dict[str, tuple[str, ...]]:
         """The models that can be sampled from, each with its attributes; a plain classifier is no sampler."""
@@ -94,9 +101,9 @@ class Catalog:
         """The model itself, read once."""
         entry = self._entries[name]
         with self._reading:
-            if entry.bundle is None:
-                entry.bundle = hub.load(entry.directory, self.device)
-        return entry.bundle
+            if self.device not in entry.bundles:
+                entry.bundles[self.device] = hub.load(entry.directory, self.device)
+        return entry.bundles[self.device]
 
     def title(self, name: str) -> str:
         return self._entries[name].title

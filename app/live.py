@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from app import best
+from app import best, gpu
 from app.chains import Chains, Stepper, begin, condition_for
 from app.film import Film
 from app.frames import Recorder
 from app.mailbox import Letter, Mailbox
-from app.runtime import current, gpu
+from app.runtime import current
 from app.settings import Settings, read
 
-FRAMES_PER_SECOND = 18
+FRAMES_PER_SECOND = 18  # at most; a browser that cannot keep up asks for fewer
 SLOWEST = 4  # frames a second even in slow motion, so that a visitor who left is noticed
 NAP = 0.03  # seconds between two looks at the mailbox while a slow run waits
 KEEP_EVERY = 1.0  # seconds: how often the chains themselves are handed over for safe keeping
@@ -26,7 +26,6 @@ log = logging.getLogger("gibbs_jem")
 Step = tuple[dict, Chains | None]  # a frame, and the chains where they are to be kept
 
 
-@gpu
 def stream(box: Mailbox, name: str, chains: Chains | None, photo: Tensor | None, action: str) -> Iterator[Step]:
     """Frames of one run until it is paused, done or spent. An error becomes a sentence: it never ends the server."""
     run = Run(box, name, chains, photo)
@@ -38,6 +37,14 @@ def stream(box: Mailbox, name: str, chains: Chains | None, photo: Tensor | None,
         log.exception("A run ended in an error")
         message = "The chains stopped: something went wrong on the server. Reset begins anew."
         yield {"run": name, "status": "error", "message": message}, None
+
+
+def _seconds(box: Mailbox, name: str, chains: Chains | None, photo: Tensor | None, action: str) -> float:
+    """How long a borrowed GPU is needed: a run may use its whole budget, a step is over at once."""
+    return gpu.run_budget(current().limits.run_seconds) + gpu.SPARE if action in ("run", "best") else gpu.SPARE
+
+
+stream = gpu.on_gpu(stream, duration=_seconds)
 
 
 class Run:
@@ -79,7 +86,10 @@ class Run:
                 if not self.letter.playing:
                     yield self.frame("paused", still=True)
                     return
-                if now - began > self.limits.run_seconds or self.chains.step - first >= self.limits.run_steps:
+                if (
+                    now - began > gpu.run_budget(self.limits.run_seconds)
+                    or self.chains.step - first >= self.limits.run_steps
+                ):
                     yield self.frame("resting", still=True)
                     return
                 if now >= self.step_due:
@@ -124,7 +134,7 @@ class Run:
 
     def frame(self, status: str, still: bool = False, **more: object) -> Step:
         now = time.monotonic()
-        self.frame_due = max(self.frame_due + 1 / FRAMES_PER_SECOND, now)
+        self.frame_due = max(self.frame_due + 1 / min(FRAMES_PER_SECOND, self.letter.fps), now)
         frame = self.recorder.take(self.chains, self.caption, still)
         frame |= {"run": self.name, "order": self.letter.order, "fresh": self.chains.fresh, "status": status}
         frame |= {"with": list(self.settings.wanted), "without": list(self.settings.unwanted), "rate": self._rate(now)}

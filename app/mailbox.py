@@ -41,6 +41,7 @@ class Letter:
     playing: bool
     fresh: int  # counts resets: another number begins new chains
     settings: dict = field(default_factory=dict)
+    fps: int = 18  # frames a second that the browser can take
 
 
 class Mailbox:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.catalog import Catalog
@@ -27,12 +25,3 @@ def current() -> Runtime:
     if _current is None:
         raise RuntimeError("The app was not built yet: call app.shell.build first.")
     return _current
-
-
-def gpu(function: Callable) -> Callable:
-    """Run under ZeroGPU where the Space has one; everywhere else this changes nothing and `spaces` is not needed."""
-    if not os.environ.get("SPACES_ZERO_GPU"):
-        return function
-    import spaces
-
-    return spaces.GPU(duration=lambda *_: current().limits.run_seconds + 10)(function)

@@ -11,7 +11,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no request leaves 
 
 import gradio as gr
 
-from app import api, studio
+from app import api, compare, photo, photo_api, studio
 from app.catalog import Catalog
 from app.limits import Limits
 from app.runtime import Runtime, install
@@ -47,11 +47,17 @@ def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 600), analytics_enabled=False) as demo:
         gr.HTML(
             html_template=(ASSETS / "header.html").read_text(),
-            js_on_load=(ASSETS / "header.js").read_text(),
+            js_on_load=(ASSETS / "header.js").read_text() + (ASSETS / "screens.js").read_text(),
             apply_default_css=False,
         )
-        studio.build(demo)
+        with gr.Column(elem_id="gj-screen-studio"):
+            wires = studio.build(demo)
+        with gr.Column(elem_id="gj-screen-photo", elem_classes="gj-screen"):
+            photo.build(demo, wires)
+        with gr.Column(elem_id="gj-screen-compare", elem_classes="gj-screen"):
+            compare.build(demo)
         api.build()
+        photo_api.build()
     demo.queue(default_concurrency_limit=2, max_size=limits.waiting)
     return demo
 
@@ -60,7 +66,7 @@ def launch_options() -> dict:
     """Looks and safety, the same wherever the page is served."""
     return {
         "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
-        "css": (ASSETS / "style.css").read_text(),
+        "css": (ASSETS / "style.css").read_text() + (ASSETS / "screens.css").read_text(),
         "head": '<meta name="viewport" content="width=device-width, initial-scale=1">',
         "footer_links": ["api"],
         "run_history": False,

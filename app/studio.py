@@ -197,4 +197,5 @@ def _letter(event: gr.EventData) -> Letter:
         playing=_get(event, "playing") is True,
         fresh=_count(event, "fresh"),
         settings=_settings(_get(event, "settings")).values(),
+        fps=max(1, min(_count(event, "fps"), live.FRAMES_PER_SECOND)),
     )

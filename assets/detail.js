@@ -99,7 +99,7 @@ async function paintDetail(force = false) {
   setText(detailBox.querySelector('output'), (detail.at === null ? 'now, step ' : 'step ') + look.step);
   const now = performance.now();
   if (force || now > detailDue) {
-    detailDue = now + 120;
+    detailDue = now + 220;
     paintTraces(lane, chain, look.step);
     paintStripOfPast(lane, chain, columns, size);
   }
@@ -120,7 +120,7 @@ function paintBars(sure, chain) {
 function paintTraces(lane, chain, step) {
   const trace = traces.lanes[lane];
   if (!trace?.points.length) return;
-  const points = trace.points;
+  const points = some(trace.points);
   const span = [points[0].step, Math.max(points.at(-1).step, points[0].step + 1)];
   for (const kind of ['energy', 'grad']) {
     const values = points.map((point) => point[kind][chain]).filter((value) => kind === 'energy' || value > 0);
@@ -173,22 +173,26 @@ function paintFlips(trace, chain, span, step) {
   context.beginPath(); context.moveTo(toX(step), 2); context.lineTo(toX(step), height - 8); context.stroke();
 }
 
-// A dozen pictures of the past in a row, evenly spread.
+// A dozen pictures of the past in a row, evenly spread; each is decoded once, and the row is renewed once a second.
+let stripDue = 0;
+const thumbs = new Map();
 async function paintStripOfPast(lane, chain, columns, size) {
   const node = detailBox.querySelector('.gj-strip');
-  const width = node.clientWidth, height = node.clientHeight, count = Math.max(4, Math.floor(width / (height + 2)));
-  const frames = history_.frames;
-  if (!width || frames.length < 2) return;
+  const width = node.clientWidth, height = node.clientHeight, frames = history_.frames;
+  const who = [lane, chain, store.fresh, width].join();
+  const now = performance.now();
+  if (!width || frames.length < 2 || (detail.thumbs === who && now < stripDue)) return;
+  if (detail.thumbs !== who) { thumbs.forEach((picture) => picture.close()); thumbs.clear(); }
+  detail.thumbs = who;
+  stripDue = now + 1000;
+  const count = Math.max(4, Math.floor(width / (height + 2)));
   const picks = Array.from({ length: count }, (_, i) => frames[Math.round((i * (frames.length - 1)) / (count - 1))]);
-  const key = [lane, chain, width, ...picks.map((pick) => pick.step)].join();
-  if (detail.thumbs === key) return;
-  detail.thumbs = key;
-  const pictures = await Promise.all(picks.map((pick) => bitmap(pick.src[lane])));
-  if (detail.thumbs !== key) return;
+  const crop = [(chain % columns) * size, Math.floor(chain / columns) * size, size, size];
+  for (const pick of picks) {
+    if (!thumbs.has(pick.step)) thumbs.set(pick.step, await bitmap(pick.src[lane], ...crop));
+    if (detail.thumbs !== who) return;
+  }
   const context = sharpen(node, width, height), step = width / count;
   context.clearRect(0, 0, width, height);
-  pictures.forEach((picture, i) => {
-    context.drawImage(picture, (chain % columns) * size, Math.floor(chain / columns) * size, size, size, i * step, 0, step - 2, Math.min(height, step - 2));
-    picture.close();
-  });
+  picks.forEach((pick, i) => context.drawImage(thumbs.get(pick.step), i * step, 0, step - 2, Math.min(height, step - 2)));
 }

@@ -2,7 +2,7 @@
 const dark = (on) => document.body.classList.toggle('dark', on);
 const kept = localStorage.getItem('gibbs-jem-theme');
 if (kept && !new URLSearchParams(location.search).has('__theme')) dark(kept === 'dark');
-element.querySelector('button').addEventListener('click', () => {
+element.querySelector('.gj-theme').addEventListener('click', () => {
   const now = !document.body.classList.contains('dark');
   dark(now);
   localStorage.setItem('gibbs-jem-theme', now ? 'dark' : 'light');

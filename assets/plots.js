@@ -1,4 +1,5 @@
-// Traces of the run, and the two live plots. They are drawn on canvases at most ten times a second.
+// Traces of the run, and the two live plots, drawn on canvases a few times a second: the grid needs the time more.
+const DRAWN = 150; // points of a line on screen
 const LONGEST = 600; // points kept of each trace; when full, every second one goes
 const traces = { lanes: [], means: [], turns: [] };
 const history_ = { frames: [], stride: 1 }; // pictures of the run for the scrubber
@@ -9,6 +10,7 @@ function forgetTraces() {
   history_.frames = []; history_.stride = 1;
 }
 
+const some = (list) => { const every = Math.ceil(list.length / DRAWN); return every < 2 ? list : list.filter((_, i) => i % every === 0 || i === list.length - 1); };
 const thin = (list) => (list.length > LONGEST ? list.filter((_, i) => i % 2 === 0 || i === list.length - 1) : list);
 
 // Unpack what the frame brought and add it to the traces.
@@ -63,7 +65,7 @@ function meanOf(lane, K) {
 
 function paintPlots(now = performance.now(), force = false) {
   if (!force && now < plotDue) return;
-  plotDue = now + 100;
+  plotDue = now + 220;
   if (traces.lanes.length) { plotEnergy(); plotAsked(); }
 }
 
@@ -138,17 +140,17 @@ function plotEnergy() {
   const points = traces.lanes[0].points;
   const node = find('[data-plot=energy]');
   const span = points.length ? [points[0].step, Math.max(points.at(-1).step, points[0].step + 1)] : [0, 1];
-  const all = traces.lanes.flatMap((lane) => lane.points.flatMap((point) => [...point.energy]));
-  const range = robustRange(all);
+  const lanes = traces.lanes.map((lane) => some(lane.points));
+  const range = robustRange(lanes.flatMap((few) => few.filter((_, i) => i % 3 === 0).flatMap((point) => [...point.energy])));
   const plot = axes(node, { x: span, y: range, format: compact, ticks: niceTicks(...range) });
   if (!plot || !points.length) return;
   paintTurns(plot);
   plot.context.save();
   plot.context.beginPath(); plot.context.rect(plot.box.left, plot.box.top, plot.box.right - plot.box.left, plot.box.bottom - plot.box.top); plot.context.clip();
-  traces.lanes.forEach((lane, l) => {
-    const n = lane.points[0]?.energy.length || 0;
-    for (let i = 0; i < n; i++) line(plot, lane.points.map((p) => [p.step, p.energy[i]]), seriesColour(l), 1, n > 30 ? 0.18 : 0.3);
-    line(plot, lane.points.map((p) => [p.step, finiteMean(p.energy)]), seriesColour(l), 2);
+  lanes.forEach((few, l) => {
+    const n = few[0]?.energy.length || 0;
+    for (let i = 0; i < n; i++) line(plot, few.map((p) => [p.step, p.energy[i]]), seriesColour(l), 1, n > 30 ? 0.18 : 0.3);
+    line(plot, few.map((p) => [p.step, finiteMean(p.energy)]), seriesColour(l), 2);
   });
   plot.context.restore();
   if (traces.lanes.length > 1) legend(plot, shown?.frame.lanes.map((lane, l) => ({ text: lane.title, colour: seriesColour(l) })) || []);
@@ -160,7 +162,7 @@ function finiteMean(values) {
 }
 
 function plotAsked() {
-  const means = traces.means, names = model().names;
+  const means = some(traces.means), names = model().names;
   const node = find('[data-plot=asked]');
   const span = means.length ? [means[0].step, Math.max(means.at(-1).step, means[0].step + 1)] : [0, 1];
   const plot = axes(node, { x: span, y: [0, 1], format: (v) => String(v), ticks: [0, 0.5, 1] });

@@ -1,7 +1,7 @@
 // The state of the screen: one object of settings, by the keys of the server's table, mirrored in the address.
 const store = {
   table: [], models: [], settings: {}, device: '', bestOf: 10,
-  order: Date.now(), fresh: 1, run: '', playing: false, status: 'waiting', step: 0, steered: false,
+  order: Date.now(), fresh: 1, run: '', playing: false, status: 'waiting', step: 0, steered: false, fps: 18,
 };
 const rowOf = (key) => store.table.find((row) => row.key === key);
 const model = () => store.models.find((one) => one.name === store.settings.model) || store.models[0];
@@ -81,5 +81,5 @@ const writeAddress = () => history.replaceState(null, '', addressOf(store.settin
 function letter() {
   store.order += 1;
   const settings = Object.fromEntries(Object.entries(store.settings).filter(([, value]) => value != null));
-  return { order: store.order, run: store.run, playing: store.playing, fresh: store.fresh, settings, step: store.step };
+  return { order: store.order, run: store.run, playing: store.playing, fresh: store.fresh, fps: Math.round(store.fps), settings, step: store.step };
 }

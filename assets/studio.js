@@ -65,14 +65,28 @@ function receive(frame) {
   store.step = frame.step;
   store.steered = frame.steered;
   const means = remember(frame);
-  if (means[0]) paintSureness(means[0]);
   setText(find('.gj-step'), 'step ' + frame.step.toLocaleString('en'));
   setText(find('.gj-rate'), frame.status === 'running' && frame.rate ? Math.round(frame.rate) + ' steps/s' : '');
   canvas.dataset.step = frame.step;
   if (frame.digest) canvas.dataset.digest = frame.digest; else delete canvas.dataset.digest;
   canvas.setAttribute('aria-label', frame.lanes.length * frame.lanes[0].n + ' chains, ' + (sentence() || 'nothing asked'));
   showFrame(frame).then(() => { if (detail.open) paintDetail(Boolean(frame.digest)); });
+  if (means[0] && performance.now() >= plotDue) paintSureness(means[0]);
   paintPlots(performance.now(), Boolean(frame.digest));
+  keepUp(frame);
+}
+
+// A slow screen or a slow line: when frames arrive late, ask for fewer of them; when there is room again, for more.
+// The two clocks may differ, so lateness is counted from the quickest frame seen.
+const pulse = { quickest: Infinity, late: Infinity, due: 0 };
+function keepUp(frame) {
+  const took = Date.now() / 1000 - frame.at, now = performance.now();
+  pulse.quickest = Math.min(pulse.quickest, took);
+  pulse.late = Math.min(pulse.late, took - pulse.quickest);
+  if (now < pulse.due) return;
+  const wanted = pulse.late > 0.35 ? Math.max(3, store.fps * 0.6) : pulse.late < 0.12 ? Math.min(18, store.fps * 1.3) : store.fps;
+  if (Math.round(wanted) !== Math.round(store.fps) && store.playing) { store.fps = wanted; post(); }
+  Object.assign(pulse, { late: Infinity, due: now + 1500 });
 }
 
 page.onReply = (reply) => {
@@ -159,6 +173,6 @@ document.addEventListener('visibilitychange', () => {
 });
 
 // What other screens and the tests may use.
-Object.assign(page, { store, counters, shown: () => shown?.frame, open: (values) => { Object.assign(store.settings, values); settingsChanged(true); buildChips(); } });
+Object.assign(page, { store, counters, shareLink, history: history_, detail, shown: () => shown?.frame, open: (values) => { Object.assign(store.settings, values); settingsChanged(true); buildChips(); } });
 
 if (page.held_onReply) page.onReply(page.held_onReply);

@@ -62,7 +62,7 @@ def start_server(log_file: Path, models: list[Path], **environment: str) -> Serv
     with log_file.open("w") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=subprocess.STDOUT)
     server = Server(f"http://127.0.0.1:{port}", process, log_file)
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"The server ended at once:\n{server.log()}")

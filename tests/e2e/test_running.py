@@ -47,7 +47,8 @@ def test_toggling_steers_the_same_chains(visit):
         window.seen = []; let last = -1;
         const look = () => { const c = window.gibbsJem.counters;
           if (c.frames !== last) { last = c.frames; context.drawImage(big, 0, 0, 64, 64);
-            window.seen.push({ step: c.shownStep, order: c.shownOrder, data: [...context.getImageData(0, 0, 64, 64).data] }); }
+            const data = [...context.getImageData(0, 0, 64, 64).data];
+            window.seen.push({ step: c.shownStep, order: c.shownOrder, data }); }
           requestAnimationFrame(look); };
         look(); }"""
     )
@@ -57,7 +58,8 @@ def test_toggling_steers_the_same_chains(visit):
     studio.until("(order) => window.gibbsJem.counters.shownOrder > order", order)
     studio.wait_step(int(studio.page.evaluate("window.gibbsJem.counters.shownStep")) + 5)
     jumps = studio.page.evaluate(
-        """(order) => { const mean = (a, b) => a.data.reduce((s, v, i) => s + Math.abs(v - b.data[i]), 0) / a.data.length;
+        """(order) => { const mean = (a, b) =>
+          a.data.reduce((s, v, i) => s + Math.abs(v - b.data[i]), 0) / a.data.length;
         const at = window.seen.findIndex((f) => f.order > order);
         const span = window.seen[at].step - window.seen[at - 1].step;
         return { turn: mean(window.seen[at - 1], window.seen[at]), back: mean(window.seen[0], window.seen[at]),
