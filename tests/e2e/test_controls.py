@@ -258,5 +258,5 @@ def test_light_and_dark_by_hand(visit):
     studio = visit()
     paper = "() => getComputedStyle(document.querySelector('.gradio-container')).getPropertyValue('--gj-paper').trim()"
     before = studio.page.evaluate(paper)
-    studio.page.locator(".gj-bar button").click()
+    studio.page.locator(".gj-theme").click()
     assert studio.page.evaluate(paper) != before

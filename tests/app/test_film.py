@@ -1,0 +1,62 @@
+"""Pictures of a run: tiles, thinning, animations."""
+
+import io
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from app.film import Film, columns, jpeg, png, tile
+
+
+def test_tiles_stand_in_reading_order():
+    x = torch.arange(5).float().view(5, 1, 1, 1).expand(5, 3, 8, 8) / 255
+    sheet = tile(x)
+    assert sheet.shape == (16, 24, 3)
+    assert [int(sheet[8 * (i // 3), 8 * (i % 3), 0]) for i in range(6)] == [0, 1, 2, 3, 4, 0]
+    assert [columns(n) for n in (1, 2, 4, 5, 9, 16, 64)] == [1, 2, 2, 3, 3, 4, 8]
+
+
+def test_a_chain_that_is_not_finite_still_has_a_picture():
+    assert tile(torch.full((1, 3, 4, 4), float("nan"))).max() == 0
+
+
+def test_png_is_exact_and_jpeg_is_close():
+    sheet = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+    smooth = np.ascontiguousarray(np.broadcast_to(np.linspace(0, 255, 64).astype(np.uint8)[:, None, None], (64, 64, 3)))
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(png(sheet)))), sheet)
+    assert np.abs(np.asarray(Image.open(io.BytesIO(jpeg(smooth)))).astype(int) - smooth).max() < 12
+
+
+def test_a_long_film_is_thinned_and_keeps_its_span():
+    film = Film(most=10)
+    for step in range(200):
+        film.add(step, "", [b""])
+    steps = [frame[0] for frame in film.frames]
+    assert len(steps) <= 11
+    assert steps[0] == 0
+    assert steps[-1] > 150
+    gaps = {b - a for a, b in pairwise(steps)}
+    assert len(gaps) == 1
+
+
+@pytest.mark.parametrize("kind", ["gif", "webp"])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_animations_open_and_have_their_frames(kind, lanes):
+    film = Film()
+    for step in range(6):
+        sheet = np.full((64, 64, 3), 40 * step, np.uint8)
+        film.add(step, "a caption that is much too long for so small a picture " * 3, [jpeg(sheet)] * lanes)
+    picture = Image.open(io.BytesIO(film.animation(kind)))
+    assert picture.format == kind.upper()
+    assert picture.n_frames == 6
+    assert picture.width >= 256
+
+
+def test_an_animation_needs_a_run_and_a_known_kind():
+    with pytest.raises(ValueError, match="no run to animate"):
+        Film().animation("gif")
+    with pytest.raises(ValueError, match="choose gif or webp"):
+        Film().animation("mp4")

@@ -1,0 +1,138 @@
+"""Measure the first screen in a real browser: python tests/e2e/measure_first_screen.py [--model DIR] [--chains 16].
+
+Reports, as one JSON object: seconds from `python app.py` to the first moving frame; frames a second really shown, read
+back from the canvas; sampler steps a second, paced and flat out; milliseconds from a click on a chip to the first
+frame under the new wish; processor time while paused; seconds until the work ends after the tab is closed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from conftest import FLAGS, Server, start_server, stop_server
+from driver import Studio
+from playwright.sync_api import Browser, sync_playwright
+
+# Reads the canvas back at every repaint of the screen: a frame counts when the pixels have really changed.
+WATCH = """() => {
+  const big = document.querySelector('.gj-canvas'), small = document.createElement('canvas');
+  small.width = small.height = 32;
+  const context = small.getContext('2d', { willReadFrequently: true });
+  window.watched = { frames: 0, began: performance.now(), repaints: 0 };
+  let last = '';
+  const look = () => {
+    window.watched.repaints += 1;
+    context.drawImage(big, 0, 0, 32, 32);
+    const now = context.getImageData(0, 0, 32, 32).data.join();
+    if (now !== last) { window.watched.frames += 1; last = now; }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+
+
+def measure(args: argparse.Namespace) -> dict:
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        began = time.monotonic()
+        threads = {"OMP_NUM_THREADS": str(args.threads)}
+        server = start_server(Path(folder) / "log.txt", [Path(model) for model in args.model], **threads)
+        try:
+            return measure_server(server, browser, began, args)
+        finally:
+            stop_server(server)
+            browser.close()
+
+
+def measure_server(server: Server, browser: Browser, began: float, args: argparse.Namespace) -> dict:
+    served = time.monotonic() - began
+    studio = visit(server, browser, chains=args.chains)
+    studio.until("() => window.gibbsJem.counters.shownStep > 0")
+    figures = {"chains": args.chains, "load": os.getloadavg()[0], "threads": args.threads}
+    figures |= {"seconds_to_serve": served, "seconds_to_first_moving_frame": time.monotonic() - began}
+    figures["model"] = studio.setting("model")
+    studio.page.evaluate(WATCH)
+    figures["paced"] = rates(studio, args.seconds)
+    figures["click_to_screen_ms"] = latencies(studio, args.toggles)
+    studio.page.locator(".gj-speed input").fill("7")
+    figures["flat_out"] = rates(studio, args.seconds)
+    studio.pause()
+    before, moment = server.cpu_seconds(), time.monotonic()
+    time.sleep(2)
+    figures["cpu_share_paused"] = (server.cpu_seconds() - before) / (time.monotonic() - moment)
+    studio.press("toggle")
+    studio.wait_step(studio.step + 5)
+    studio.page.close()
+    figures["seconds_until_work_ends"] = seconds_to_rest(server)
+    return figures
+
+
+def visit(server: Server, browser: Browser, **settings: object) -> Studio:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    return Studio(page, server.url).open(**settings)
+
+
+def rates(studio: Studio, seconds: float) -> dict:
+    """Frames shown and steps made in a second, over some seconds."""
+    state = "() => ({ ...window.watched, step: window.gibbsJem.store.step, now: performance.now() })"
+    time.sleep(1.5)
+    first = studio.page.evaluate(state)
+    time.sleep(seconds)
+    last = studio.page.evaluate(state)
+    span = (last["now"] - first["now"]) / 1000
+    keys = {"frames_shown": "frames", "steps": "step", "repaints": "repaints"}
+    return {f"{name}_per_second": (last[key] - first[key]) / span for name, key in keys.items()}
+
+
+def latencies(studio: Studio, toggles: int) -> dict:
+    """From the click on a chip to the first drawn frame that was made under the new wish, inside the page."""
+    name = studio.page.evaluate("() => window.gibbsJem.store.models[0].names[0]")
+    script = """(name) => new Promise((resolve) => {
+      const began = performance.now(), { store, counters } = window.gibbsJem;
+      document.querySelector(`.gj-chip[data-name=${name}]`).click();
+      const order = store.order;
+      const look = () => (counters.shownOrder >= order ? resolve(counters.shownAt - began) : requestAnimationFrame(look));
+      look();
+    })"""
+    took = []
+    for _ in range(toggles):
+        took.append(studio.page.evaluate(script, name))
+        time.sleep(0.3)
+    return {"median": statistics.median(took), "p95": sorted(took)[int(0.95 * (len(took) - 1))], "all": took}
+
+
+def seconds_to_rest(server: Server) -> float:
+    """How long after now the server goes on computing: until a tenth of a second uses next to no processor."""
+    began = time.monotonic()
+    while time.monotonic() - began < 20:
+        before = server.cpu_seconds()
+        time.sleep(0.1)
+        if server.cpu_seconds() - before < 0.02:
+            return time.monotonic() - began - 0.1
+    return float("inf")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", action="append", default=[], help="a model directory besides the bundled ones")
+    parser.add_argument("--chains", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--toggles", type=int, default=15)
+    figures = measure(parser.parse_args())
+    print(json.dumps(figures, indent=1, default=float))
+
+
+if __name__ == "__main__":
+    main()
