@@ -225,12 +225,11 @@ class Trainer:
             self.seconds, started = self.seconds + now - started, now
             overdue = now - saved > 60 * self.config.checkpoint_minutes
             flags = distributed.average({"due": float(overdue), "stop": float(self.stopping)})  # all ranks act as one
-            self.stopping = flags["stop"] > 0
-            if flags["due"] or self.stopping or self.iteration == self.config.iterations:
+            if flags["due"] or flags["stop"] or self.iteration == self.config.iterations:
                 self.save()
                 saved = now
             yield metrics
-            if self.stopping:
+            if flags["stop"]:  # not `stopping`: it may have been set since, when nothing was saved
                 return
 
     @torch.no_grad()

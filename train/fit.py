@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         for metrics in trainer.run():
             if watcher:
                 watcher.show(metrics)
-        if trainer.stopping:
+        if trainer.iteration < config.iterations:
             tqdm.write(f"Saved iteration {trainer.iteration}. To go on: the same command with --resume ({args.out}).")
             return 130
     except TrainingDiverged as error:
