@@ -1,6 +1,6 @@
 // The third screen: tables, the heat map, and which plots the server is asked for.
 const page = (window.gibbsJem ??= {});
-const more = document.querySelector('#gj-more .gj');
+const more = () => document.querySelector('#gj-more .gj'); // mounted after this script has run
 const compare = { order: Date.now(), reply: null, attribute: 'all', family: null, theme: '' };
 const choose = (name) => find('[data-compare=' + name + ']');
 const themeNow = () => (document.body.classList.contains('dark') ? 'dark' : 'light');
@@ -26,7 +26,7 @@ page.onCompare = (reply) => {
   choose('attribute').parentElement.hidden = !reply.attributes.length;
   paintSynthesis(reply.synthesis);
   paintPairs(reply.pairs);
-  if (!more.dataset.drawn) explainNow(0);
+  if (!more().dataset.drawn) explainNow(0);
   compare.drawn = performance.now();
 };
 
@@ -50,20 +50,20 @@ function paintPrediction() {
 }
 
 function paintSynthesis(rows) {
-  more.querySelector('.gjc-synthesis').hidden = !rows.length;
+  more().querySelector('.gjc-synthesis').hidden = !rows.length;
   const heads = make('tr', {}, ...['Measure', 'Value', 'Chains'].map((text) => make('th', { scope: 'col' }, text)));
   const body = rows.map((row) => make('tr', {}, make('th', { scope: 'row' }, row.measure[0].toUpperCase() + row.measure.slice(1)), figure(row.cell), make('td', {}, row.chains == null ? '' : row.chains.toLocaleString('en'))));
-  more.querySelector('[data-table=synthesis]').replaceChildren(make('thead', {}, heads), make('tbody', {}, ...body));
+  more().querySelector('[data-table=synthesis]').replaceChildren(make('thead', {}, heads), make('tbody', {}, ...body));
 }
 
 // One cell a pair; a click opens the first screen with it.
 function paintPairs(pairs) {
-  more.querySelector('.gjc-pairs').hidden = !pairs;
+  more().querySelector('.gjc-pairs').hidden = !pairs;
   if (!pairs) return;
   const { names } = pairs, label = (name) => compare.reply.attributes.find((one) => one.name === name)?.label || name;
-  setText(more.querySelector('.gjc-pairs-note'), 'Judged right, ' + pairs.chains + (pairs.chains === 1 ? ' chain' : ' chains') + ' a pair: a map, no measurement. ★ training never showed the two together. A click opens the pair in the studio.');
+  setText(more().querySelector('.gjc-pairs-note'), 'Judged right, ' + pairs.chains + (pairs.chains === 1 ? ' chain' : ' chains') + ' a pair: a map, no measurement. ★ training never showed the two together. A click opens the pair in the studio.');
   const known = new Map(pairs.cells.map((cell) => [cell.pair.join('+'), cell]));
-  const grid = more.querySelector('.gjc-grid');
+  const grid = more().querySelector('.gjc-grid');
   grid.style.gridTemplateColumns = 'minmax(9em, auto) repeat(' + names.length + ', minmax(19px, 30px))';
   const head = [make('i'), ...names.map((name) => make('span', { class: 'gjc-up' }, make('em', {}, label(name))))];
   const rows = names.flatMap((a) => [make('span', {}, label(a)), ...names.map((b) => {

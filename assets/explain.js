@@ -1,7 +1,7 @@
 // "How it works": six pictures from the server, each of images, bars, lines or points.
 let explainSeed = 0;
-const explainNow = (seed) => { more.dataset.drawn = 'asked'; trigger('explain', { model: compare.reply?.model, seed }); };
-more.querySelector('.gjc-draw').addEventListener('click', () => { explainSeed += 1; explainNow(explainSeed); });
+const explainNow = (seed) => { more().dataset.drawn = 'asked'; trigger('explain', { model: compare.reply?.model, seed }); };
+document.addEventListener('click', (event) => { if (event.target.closest('.gjc-draw')) { explainSeed += 1; explainNow(explainSeed); } });
 
 const SVG = 'http://www.w3.org/2000/svg';
 function svg(tag, attributes, ...children) {
@@ -12,8 +12,8 @@ function svg(tag, attributes, ...children) {
 }
 
 function paintSix(reply) {
-  more.dataset.drawn = 'yes';
-  more.querySelector('.gjc-six').replaceChildren(...reply.pictures.map((one) => make('article', {},
+  more().dataset.drawn = 'yes';
+  more().querySelector('.gjc-six').replaceChildren(...reply.pictures.map((one) => make('article', {},
     make('h3', {}, one.title), make('p', {}, one.text),
     one.images ? make('div', { class: 'gjc-strip' }, ...one.images.map((image) => make('figure', {}, make('img', { src: image.src, alt: image.text }), make('figcaption', {}, image.text)))) : null,
     one.bars ? make('div', { class: 'gjc-bars' }, ...one.bars.map((bar) => make('div', {}, make('span', {}, bar.label), make('i', {}, make('b', { style: 'width:' + Math.max(1, 100 * bar.value) + '%' })), make('em', {}, bar.text)))) : null,

@@ -1,6 +1,6 @@
 // The second screen: a picture goes to the server, what the model says of it comes back.
 const page = (window.gibbsJem ??= {});
-const right = document.querySelector('#gj-photo-rows .gjp-right');
+const right = () => document.querySelector('#gj-photo-rows .gjp-right'); // mounted after this script has run
 const photo = { models: [], order: Date.now(), reply: null, attribute: null, box: null, face: 0, theme: '', limit: 0 };
 const act = (name) => find('[data-photo=' + name + ']');
 const theme = () => (document.body.classList.contains('dark') ? 'dark' : 'light');
@@ -68,12 +68,12 @@ function paintGate(reply) {
   const box = find('.gjp-gate');
   box.dataset.verdict = gate.verdict || 'none';
   box.replaceChildren(make('b', {}, gate.title), make('span', {}, gate.sentence), gate.auroc ? make('small', {}, gate.auroc) : null);
-  for (const node of [right, find('.gjp-said')]) node.classList.toggle('gjp-grey', reply.greyed);
+  for (const node of [right(), find('.gjp-said')]) node.classList.toggle('gjp-grey', reply.greyed);
 }
 
 function paintRows(reply) {
   const at = (p) => (100 * p).toFixed(2) + '%';
-  right.querySelector('.gjp-rows').replaceChildren(...reply.rows.map((row) => make('button', { type: 'button', class: 'gjp-row', 'data-name': row.name, 'data-enough': String(row.enough), title: row.sentence, 'aria-label': row.sentence, onclick: () => select(row.name, true) },
+  right().querySelector('.gjp-rows').replaceChildren(...reply.rows.map((row) => make('button', { type: 'button', class: 'gjp-row', 'data-name': row.name, 'data-enough': String(row.enough), title: row.sentence, 'aria-label': row.sentence, onclick: () => select(row.name, true) },
     make('span', {}, row.label),
     make('span', { class: 'gjp-track', 'aria-hidden': 'true' },
       row.enough ? make('i', { style: 'left:' + at(row.low) + ';width:' + at(Math.max(0.004, row.high - row.low)) }) : null,
@@ -81,13 +81,13 @@ function paintRows(reply) {
       make('u', { style: 'left:' + at(row.p) })),
     make('em', {}, asPercent(row.p)),
     make('small', {}, row.enough ? asPercent(row.rate) : row.count == null ? '' : 'too few'))));
-  right.querySelector('.gjp-order').hidden = false;
+  right().querySelector('.gjp-order').hidden = false;
 }
 
 function select(name, draw) {
   photo.attribute = name;
   act('attribute').value = name;
-  for (const row of right.querySelectorAll('.gjp-row')) row.setAttribute('aria-pressed', String(row.dataset.name === name));
+  for (const row of right().querySelectorAll('.gjp-row')) row.setAttribute('aria-pressed', String(row.dataset.name === name));
   const row = photo.reply.rows.find((one) => one.name === name);
   setText(find('.gjp-sentence'), row ? row.sentence : photo.reply.together);
   if (draw) drawCurve();
@@ -141,7 +141,7 @@ function forgotten() {
   photo.reply = null;
   find('.gjp-shown').hidden = find('.gjp-said').hidden = act('forget').hidden = true;
   find('.gjp-whole img').removeAttribute('src'); find('.gjp-crop').removeAttribute('src');
-  right.querySelector('.gjp-rows').replaceChildren(make('p', { class: 'gj-hint' }, 'Your picture is forgotten.'));
+  right().querySelector('.gjp-rows').replaceChildren(make('p', { class: 'gj-hint' }, 'Your picture is forgotten.'));
   act('file').value = '';
 }
 
