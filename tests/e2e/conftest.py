@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 from driver import Studio
+from evaluated import evaluate_prediction
 
 from jem_core.bundle import Bundle
 from jem_core.model import JointEnergyModel
@@ -129,3 +130,37 @@ def visit(server: Server, new_context) -> Iterator[Callable[..., Studio]]:
     yield visit
     for studio in visitors:
         studio.clean()
+
+
+@pytest.fixture(scope="session")
+def evaluated(tiny_bundle, tiny_dataset, tmp_path_factory) -> Path:
+    """Two small models with the files of a real evaluation, for the second and third screens."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    evaluate_prediction(tiny_bundle, tiny_dataset, folder / "tiny-supervised", "supervised")
+    return evaluate_prediction(tiny_bundle, tiny_dataset, folder / "tiny", "gibbs-jem", pairs=True)
+
+
+@pytest.fixture(scope="session")
+def page_server(evaluated, tmp_path_factory):
+    models = [evaluated, evaluated.parent / "tiny-supervised"]
+    server = start_server(tmp_path_factory.mktemp("server") / "log.txt", models)
+    yield server
+    stop_server(server)
+
+
+@pytest.fixture
+def visitor(page_server, new_context):
+    """A new visitor of a screen; afterwards the page must have been clean."""
+    pages: list[Studio] = []
+
+    def visit(screen: str) -> object:
+        context = new_context(viewport={"width": 1440, "height": 900})
+        studio = Studio(context.new_page(), page_server.url)
+        pages.append(studio)
+        studio.page.goto(f"{page_server.url}/?screen={screen}&model=tiny&chains=4")
+        return studio.page
+
+    yield visit
+    for studio in pages:
+        studio.clean()
+    assert "Traceback" not in page_server.log()
