@@ -27,14 +27,17 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 CLIENT = """
-import json, sys
+import base64, io, json, sys
 from gradio_client import Client
+from PIL import Image
 
 client = Client(sys.argv[1], verbose=False)
 answer = client.predict([], n=2, steps=3, api_name="/synthesize")
-endpoints = sorted(client.view_api(return_format="dict")["named_endpoints"])
 assert all(image.startswith("data:image/png;base64,") for image in answer["images"])
-print(json.dumps({"images": len(answer["images"]), "probabilities": answer["probabilities"], "endpoints": endpoints}))
+Image.new("RGB", (64, 64), "red").save(target := io.BytesIO(), "PNG")
+seen = client.predict(base64.b64encode(target.getvalue()).decode(), api_name="/predict")
+endpoints = sorted(client.view_api(return_format="dict")["named_endpoints"])
+print(json.dumps({"images": len(answer["images"]), "rows": len(seen["rows"]), "endpoints": endpoints}))
 """
 
 

@@ -80,7 +80,12 @@ def test_anything_else_names_the_three_forms(name: str) -> None:
 
 
 def test_the_package_costs_nothing_until_used() -> None:
-    code = "import sys, jem_core; assert 'torch' not in sys.modules; jem_core.load; assert 'torch' in sys.modules"
+    """And `predict` stays the function when the module of that name is imported."""
+    code = (
+        "import sys, jem_core; assert 'torch' not in sys.modules; jem_core.load; assert 'torch' in sys.modules;"
+        "import jem_core.predict; assert callable(jem_core.predict); assert callable(jem_core.predict)"
+    )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert set(jem_core.__all__) <= set(dir(jem_core))
     with pytest.raises(AttributeError, match="it offers Bundle, Condition"):
         _ = jem_core.nothing
