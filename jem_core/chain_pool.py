@@ -10,7 +10,7 @@ from jem_core.data.transforms import augment_chains
 from jem_core.gaussian import LowRankGaussian, Preconditioner
 from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.objectives import random_conditions
-from jem_core.samplers import ChainState, LangevinSettings, Sampler, saturated
+from jem_core.samplers import ChainState, LangevinSettings, Sampler, draw_free_labels, saturated
 
 
 class ChainPool:
@@ -84,24 +84,25 @@ class ChainPool:
         self.buffer.push(chains.x, chains.y, chains.condition, self.generator, slots)
 
     @torch.no_grad()
-    def judge(self, chains: ChainState, data_level: list[float]) -> tuple[Tensor, Tensor]:
-        """(stuck, behind): chains to begin anew, and chains to leave out of the loss until they have caught up.
+    def finish(self, chains: ChainState, data_level: list[float]) -> tuple[ChainState, Tensor, Tensor]:
+        """(chains with labels drawn at their last images, stuck, behind), all from one forward.
 
-        Stuck is a chain in a corner of the cube or far below the data's energy. Behind is one far above it: thrown
-        there by a step that overshot, it is no sample of the model, and pushing its energy up further only makes the
-        landscape steeper and the next step overshoot more.
+        Stuck is a chain in a corner of the cube or far below the data's energy: it begins anew. Behind is one above the
+        data's energy: the steps did not suffice, so it is no sample of the model yet. It waits outside the loss, for
+        pushing its energy up further only makes the landscape steeper and lets it fall back more.
         """
+        logits = self.sampler.model.logits(chains.x)
+        chains = chains._replace(y=draw_free_labels(logits, chains.condition, self.generator))
         nobody = torch.zeros(len(chains.x), dtype=torch.bool, device=self.device)
         if not self.config.restart_stuck:
-            return nobody, nobody
+            return chains, nobody, nobody
         if not data_level:  # the first iteration: nothing to compare with yet
-            return saturated(chains.x), nobody
+            return chains, saturated(chains.x), nobody
         mean, spread = data_level
-        logits = self.sampler.model.logits(chains.x)  # not log_prob, which refuses NaN: that is for the guard to see
-        log_prob = log_prob_from_logits(logits, chains.y, chains.condition != FREE)
+        log_prob = log_prob_from_logits(logits, chains.condition, observed=chains.condition != FREE)
         distance = (log_prob - mean) / max(spread, 1.0)
         stuck = saturated(chains.x) | (distance > self.config.stuck_spreads)
-        return stuck, (distance < -self.config.stuck_spreads) & ~stuck
+        return chains, stuck, (distance < -self.config.behind_spreads) & ~stuck
 
     def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""

@@ -100,7 +100,8 @@ class TrainConfig:
     chain_blur: float = 0.1  # probability an image at the buffer draw
     chain_blur_sigma: float = 1.0  # largest
     restart_stuck: bool = True
-    stuck_spreads: float = 6.0  # energy this many standard deviations below the data's is stuck, above it behind
+    stuck_spreads: float = 6.0  # a chain whose energy is this many standard deviations below the data's is stuck
+    behind_spreads: float = 2.0  # one this many above it is behind, and left out of the loss
 
     # Extra terms.
     kl_weight: float = 0.0  # back-propagation through the last step (Du et al.); the paper: 1
@@ -109,9 +110,10 @@ class TrainConfig:
     energy_penalty: float = 0.0  # hurts the classifier (the paper): default off
 
     # The divergence guard.
-    guard_gap: float = 60.0  # energy gap between chains and data
-    guard_grad_norm: float = 2000.0  # before clipping, averaged over guard_window
+    guard_gap: float = 30.0  # energy gap between chains and data
+    guard_grad_norm: float = 500.0  # before clipping, averaged over guard_window
     guard_stuck: float = 0.5  # share of chains that are stuck, averaged over guard_window
+    guard_behind: float = 0.8  # share of chains that are behind, likewise
     guard_contrast: float = 2.0  # the buffer's pixel spread, as a ratio to the data's, must stay within 1/this and this
     guard_window: int = 20
     guard_snapshot: int = 100  # iterations between two good states kept for a roll-back

@@ -28,7 +28,7 @@ class Guard:
             "energy_gap": self.config.guard_gap,
             "grad_norm": self.config.guard_grad_norm,
             "stuck": self.config.guard_stuck,
-            "behind": self.config.guard_stuck,
+            "behind": self.config.guard_behind,
         }
         for name, limit in limits.items():
             if name in metrics and (mean := self._mean(name, abs(metrics[name]))) > limit:

@@ -61,6 +61,7 @@ def contrastive_loss(
     negative_labels: str = "sampled",
     cross_entropy_weight: float = 1.0,
     energy_penalty: float = 0.0,
+    contrast_weight: float = 1.0,
 ) -> LossParts:
     """The loss above for one batch of data and one of chains; `use` leaves stuck chains out. One forward for both."""
     logits = model.logits(torch.cat([x, chains.x]))
@@ -73,7 +74,7 @@ def contrastive_loss(
     if not use.any():  # every chain is stuck: no contrast to learn from
         contrast = contrast * 0
     entropy = cross_entropy(data, labels)
-    loss = contrast + cross_entropy_weight * entropy
+    loss = contrast_weight * contrast + cross_entropy_weight * entropy
     if energy_penalty:
         loss = loss + energy_penalty * (positive.square().mean() + (negative * used).square().mean())
     return LossParts(loss, entropy.detach(), positive.detach(), level.detach(), accuracy(data, labels))

@@ -112,7 +112,7 @@ class Sampler:
     def resample_labels(self, state: ChainState, randomness: Randomness) -> tuple[ChainState, StepInfo]:
         """The first half of a sweep alone: y ~ p(y | x) exactly, the image stays."""
         logits = self.model.logits(state.x)
-        y = self._labels(logits, state, randomness)
+        y = draw_free_labels(logits, state.condition, randomness)
         info = self._info(logits, y, state, torch.zeros_like(state.x))
         return state._replace(y=y), info
 
@@ -130,7 +130,7 @@ class Sampler:
             x = state.x.detach().requires_grad_()
             logits = self.model.logits(x)
             if draw_labels:
-                y = self._labels(logits.detach(), state, randomness)
+                y = draw_free_labels(logits.detach(), state.condition, randomness)
             else:
                 y = torch.where(state.condition == FREE, state.y, state.condition)
             (grad,) = torch.autograd.grad(self._target(logits, y, state.condition).sum(), x)
@@ -150,12 +150,6 @@ class Sampler:
         if self.name == "resampling":
             return log_prob_from_logits(logits, y)
         return log_prob_from_logits(logits, y, observed=condition != FREE)
-
-    def _labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
-        # Given x the attributes are independent, so one coin each is an exact Gibbs draw (Algorithm 1, line 4).
-        ones = logits.softmax(dim=-1)[..., 1]
-        drawn = (uniform(ones.shape, randomness, ones.device) < ones).long()
-        return torch.where(state.condition == FREE, drawn, state.condition)
 
     def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
         settings = self.settings
@@ -178,6 +172,14 @@ class Sampler:
             probabilities=logits.softmax(dim=-1)[..., 1],
             diverged=~(energy.isfinite() & grad_norm.isfinite()) | saturated(state.x),
         )
+
+
+def draw_free_labels(logits: Tensor, condition: Tensor, randomness: Randomness) -> Tensor:
+    """y ~ p(y | x) where the condition leaves it free: given x the attributes are independent, so one coin each is an
+    exact Gibbs draw (Algorithm 1, line 4). (N, K)."""
+    ones = logits.softmax(dim=-1)[..., 1]
+    drawn = (uniform(ones.shape, randomness, ones.device) < ones).long()
+    return torch.where(condition == FREE, drawn, condition)
 
 
 def log_p_condition(logits: Tensor, condition: Tensor) -> Tensor:

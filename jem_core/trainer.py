@@ -61,7 +61,7 @@ class Trainer:
         self._build_model()
         self._prepare_chains(fit=not (resume or resume_from))
         self.guard = Guard(config)
-        self.good: deque[dict] = deque(maxlen=2)
+        self.good: deque[dict] = deque(maxlen=3)
         self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
         self.data_level: list[float] = []  # running mean and spread of the data's log p~
         self.stopping = False  # set it to end `run` after the iteration that is under way, with a checkpoint
@@ -131,7 +131,8 @@ class Trainer:
         for _ in range(config.steps_at(self.iteration)):
             previous = chains
             chains, _ = pool.sampler.step(chains, pool.generator)
-        stuck, behind = pool.judge(chains, self.data_level)
+        moved_under = chains.y
+        chains, stuck, behind = pool.finish(chains, self.data_level)
         use = ~(stuck | behind)
         parts = contrastive_loss(
             self.model,
@@ -143,9 +144,10 @@ class Trainer:
             "marginalized" if config.objective == "jem" else config.negative_labels,  # JEM knows no label of a chain
             config.cross_entropy_weight,
             config.energy_penalty,
+            contrast_weight=use.float().mean().item(),  # the energy waits while the chains catch up
         )
         if config.kl_weight:
-            last = previous._replace(y=chains.y)  # the last step's image with the labels that it was moved under
+            last = previous._replace(y=moved_under)
             neighbours, same = pool.neighbours(slots)
             extra = kl_loss(self.model, pool.sampler, last, neighbours, same, pool.generator, config.entropy_weight)
             parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
@@ -252,7 +254,7 @@ class Trainer:
             self.save("best")
 
     def _roll_back(self, trouble: str) -> str:
-        """To the older of the two good states: the newer one may be sick already."""
+        """To the oldest of the good states: the newer ones may be sick already."""
         at = self.iteration
         if not self.guard.trip():
             raise TrainingDiverged(
