@@ -127,14 +127,18 @@ def test_stuck_chains_begin_anew(tiny_dataset: Dataset, tmp_path: Path) -> None:
     run.pool.buffer.images[8:] = 128
     chains, slots = run.pool.draw(16)
     chains.x[slots < 8] = chains.x[slots < 8].round()  # at the very corners
-    stuck, _ = run.pool.judge(chains, [])
+    _, stuck, _ = run.pool.finish(chains, [])
     assert torch.equal(stuck, slots < 8)
     run.pool.keep(chains, slots, stuck)
     assert (run.pool.buffer.images[8:] == 128).all()
     assert ((run.pool.buffer.images[:8] > 0) & (run.pool.buffer.images[:8] < 255)).float().mean() > 0.9
     level = run.model.score(chains.x).mean().item()
-    everyone, _ = run.pool.judge(chains, [level - 100, 1.0])  # energies 100 below the data's
+    _, everyone, nobody = run.pool.finish(chains, [level - 100, 1.0])  # energies 100 below the data's
     assert everyone.all()
+    assert not nobody.any()
+    _, nobody, everyone = run.pool.finish(chains, [level + 100, 1.0])  # energies 100 above: behind, not stuck
+    assert everyone.all()
+    assert not nobody.any()
 
 
 def test_a_buffer_of_chains_is_shared_by_draw_and_keep(tiny_dataset: Dataset, tmp_path: Path) -> None:
@@ -234,16 +238,16 @@ def test_a_rate_that_is_too_high_is_halved_until_the_run_is_healthy(tiny_dataset
 
 
 def test_a_second_trip_does_not_go_back_to_the_sick_state(tiny_dataset: Dataset, tmp_path: Path) -> None:
-    """Snapshots at 0, 3, 6; trips at 7 and again at once: the first goes back to 3, the second must not go to 6."""
-    run = trainer(tiny_dataset, tmp_path, iterations=9, guard_snapshot=3, evaluate_every=100)
-    trips = iter([False] * 6 + [True, True] + [False] * 20)
+    """Snapshots at 0, 3, 6, 9; trips at 10 and again at once: the first goes back to 3, the second must not go to 6."""
+    run = trainer(tiny_dataset, tmp_path, iterations=12, guard_snapshot=3, evaluate_every=100)
+    trips = iter([False] * 9 + [True, True] + [False] * 20)
     run.guard.check = lambda _: "made up" if next(trips) else None
     events = [row["event"] for row in run.run() if "event" in row]
     assert [event.split("; ")[0] for event in events] == [
-        "Iteration 7: made up. Went back to iteration 3",
+        "Iteration 10: made up. Went back to iteration 3",
         "Iteration 4: made up. Went back to iteration 3",
     ]
-    assert run.iteration == 9
+    assert run.iteration == 12
 
 
 def test_a_roll_back_restores_everything_but_the_count(tiny_dataset: Dataset, tmp_path: Path) -> None:
