@@ -66,6 +66,7 @@ def _logits(bundle: Bundle, image: Tensor) -> dict:
         "f(x)[k][1] for with. Their softmax is the probability. So far this is an ordinary classifier.",
         "images": [{"src": as_uri(image), "text": "x"}],
         "bars": bars,
+        "note": "Both logits, without | with, and the probability.",
     }
 
 

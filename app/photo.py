@@ -50,7 +50,7 @@ def build(demo: gr.Blocks, wires: Wires) -> None:
     slot.show(show, picture, [reply, picture, plot], concurrency_limit=2, concurrency_id="predict", **quiet)
     slot.curve(curve, None, plot, queue=False, **quiet)
     slot.edit(edit, picture, [reply, wires.photo], queue=False, **quiet)
-    slot.forget(forget, None, [reply, picture, wires.photo, plot], queue=False, **quiet)
+    slot.forget(forget, None, [reply, picture, wires.photo], queue=False, **quiet)
     demo.load(hello, None, reply, queue=False, show_progress="hidden", api_visibility="private")
 
 
@@ -190,7 +190,9 @@ def figure_of(name: str, attribute: str, at: float | None, theme: object) -> go.
         theme=theme if isinstance(theme, str) and theme in plots.INK else "light",
         names=(catalog.title(name), "Supervised"),
     )
-    figure.update_layout(title={"text": f"Reliability, {plots.name_of(attribute)}"}, height=430)
+    figure.update_layout(height=430)
+    if at is not None and at > 0.5:  # the words stay inside the plot
+        figure.update_annotations(xanchor="right")
     return figure
 
 
@@ -227,4 +229,4 @@ def edit(picture: Picture | None, event: gr.EventData) -> tuple[dict, Tensor | o
 
 def forget(event: gr.EventData) -> tuple:
     order = event._data.get("order") if isinstance(event._data, dict) else 0
-    return {"kind": "forgotten", "order": order if isinstance(order, int) else 0}, None, None, None
+    return {"kind": "forgotten", "order": order if isinstance(order, int) else 0}, None, None

@@ -22,6 +22,7 @@ function welcome(hello) {
   setText(find('.gjp-kept'), hello.kept);
   act('avatar').hidden = !hello.avatars;
   readColours();
+  drawCurve();
 }
 
 // Ask for a prediction; `source` is a new picture, otherwise the present one in another crop or under another model.
@@ -93,11 +94,13 @@ function select(name, draw) {
   if (draw) drawCurve();
 }
 
+// Without a picture yet, all attributes together: the plot's library is then there when a picture comes.
 function drawCurve() {
-  if (!photo.reply) return;
-  const row = photo.reply.rows.find((one) => one.name === photo.attribute);
-  trigger('curve', { model: photo.reply.model, attribute: photo.attribute, at: row ? row.p : null, theme: theme() });
+  if (document.body.dataset.screen !== 'photo' || !photo.models.length) return;
+  const row = photo.reply?.rows.find((one) => one.name === photo.attribute);
+  trigger('curve', { model: act('model').value, attribute: row ? row.name : 'all', at: row ? row.p : null, theme: theme() });
 }
+window.addEventListener('gj-screen', (event) => { if (event.detail === 'photo' && !photo.reply) drawCurve(); });
 
 // The crop: a square in shares of the picture; the sliders and the pointer move it.
 function placeBox(box, fromServer) {
@@ -143,6 +146,7 @@ function forgotten() {
   find('.gjp-whole img').removeAttribute('src'); find('.gjp-crop').removeAttribute('src');
   right().querySelector('.gjp-rows').replaceChildren(make('p', { class: 'gj-hint' }, 'Your picture is forgotten.'));
   act('file').value = '';
+  drawCurve();
 }
 
 const camera = find('.gjp-camera'), video = camera.querySelector('video');
@@ -175,7 +179,7 @@ const PHOTO = {
 root.addEventListener('click', (event) => { const name = event.target.closest('button[data-photo]')?.dataset.photo; if (name) PHOTO[name](); });
 find('.gj-message button').addEventListener('click', () => say(''));
 act('file').addEventListener('change', (event) => { send(event.target.files[0]); event.target.value = ''; });
-act('model').addEventListener('change', () => { photo.box = null; photo.face = 0; photo.attribute = null; if (photo.reply) ask(); });
+act('model').addEventListener('change', () => { photo.box = null; photo.face = 0; photo.attribute = null; if (photo.reply) ask(); else drawCurve(); });
 act('attribute').addEventListener('change', (event) => select(event.target.value, true));
 for (const slider of findAll('[data-box]')) slider.addEventListener('input', adjust);
 const drop = find('.gjp-drop');
