@@ -86,6 +86,7 @@ class TrainConfig:
     final_langevin_steps: int = 0  # of the last final_phase of the run; 0: the same
     final_phase: float = 0.2
     grad_coef: float = 1.0
+    adapt_step: bool = True  # shrink grad_coef while it overshoots (see ChainPool.adapt_step)
     noise_std: float = 0.001
     grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off

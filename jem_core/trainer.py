@@ -134,6 +134,8 @@ class Trainer:
         moved_under = chains.y
         chains, stuck, behind = pool.finish(chains, self.data_level)
         use = ~(stuck | behind)
+        if config.adapt_step:
+            pool.adapt_step(distributed.average({"lag": pool.lag})["lag"])
         parts = contrastive_loss(
             self.model,
             x,
@@ -162,6 +164,7 @@ class Trainer:
             "stuck": stuck.float().mean().item(),
             "behind": behind.float().mean().item(),
             "buffer_contrast": pool.contrast(chains.x),
+            "step_factor": pool.step_factor,
         }
 
     def _update(self, loss: Tensor) -> float:
@@ -293,6 +296,7 @@ class Trainer:
             "best_accuracy": self.best_accuracy,
             "seconds": self.seconds,
             "data_level": list(self.data_level),
+            "step_factor": self.pool.step_factor,
             "ranks": self.ranks,
             "config": self.config.to_dict(),
         }
@@ -329,6 +333,7 @@ class Trainer:
             self.streams[name].set_state(value)
         facts = state["facts"]
         self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
+        self.pool.set_step(facts.get("step_factor", 1.0))
 
     def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
         """The finished model: averaged weights, start, a part of the buffer, label counts."""

@@ -132,7 +132,9 @@ class Watcher:
         trainer = self.trainer
         if trainer.config.objective == "supervised":
             return
-        bundle = trainer.bundle("preview", {"sampling": sampling_defaults(trainer.config)}, samples=64)
+        bundle = trainer.bundle(
+            "preview", {"sampling": sampling_defaults(trainer.config, trainer.pool.step_factor)}, samples=64
+        )
         folder = self.out / "pictures"
         folder.mkdir(exist_ok=True)
         conditions = shown_conditions(bundle, trainer.dataset.info.get("held_out", []))
@@ -177,11 +179,11 @@ def plain_command(args: argparse.Namespace) -> str:
     return " ".join(words + args.overrides)
 
 
-def sampling_defaults(config: TrainConfig) -> dict:
-    """The sampling settings that a run of this config hands to its model."""
+def sampling_defaults(config: TrainConfig, step_factor: float = 1.0) -> dict:
+    """The sampling settings that a run of this config hands to its model, at the step that the run has come to."""
     return {
         "steps": config.sample_steps,
-        "grad_coef": config.grad_coef,
+        "grad_coef": float(f"{config.grad_coef * step_factor:.3g}"),
         "noise_std": config.noise_std,
         "grad_clamp": config.grad_clamp or None,
         "steps_per_sweep": config.steps_per_sweep,
