@@ -66,7 +66,7 @@ def test_bad_calls_get_a_sentence(client: Client, arguments: tuple, endpoint: st
 
 
 def test_the_page_of_the_interface_shows_both_with_their_types(client: Client) -> None:
-    endpoints = client.view_api(return_format="dict")["named_endpoints"]
+    endpoints = client.view_api(print_info=False, return_format="dict")["named_endpoints"]
     assert {"/synthesize", "/predict"} <= set(endpoints)
     for name in ("/synthesize", "/predict"):
         for parameter in endpoints[name]["parameters"]:

@@ -36,7 +36,7 @@ answer = client.predict([], n=2, steps=3, api_name="/synthesize")
 assert all(image.startswith("data:image/png;base64,") for image in answer["images"])
 Image.new("RGB", (64, 64), "red").save(target := io.BytesIO(), "PNG")
 seen = client.predict(base64.b64encode(target.getvalue()).decode(), api_name="/predict")
-endpoints = sorted(client.view_api(return_format="dict")["named_endpoints"])
+endpoints = sorted(client.view_api(print_info=False, return_format="dict")["named_endpoints"])
 print(json.dumps({"images": len(answer["images"]), "rows": len(seen["rows"]), "endpoints": endpoints}))
 """
 
@@ -104,10 +104,9 @@ def use(url: str, picture: Path | None) -> dict:
         studio = Studio(browser.new_page(viewport={"width": 1440, "height": 900}), url).open()
         first = studio.step
         studio.wait_step(first + 3)
-        chip = studio.page.locator(".gj-chip").first
-        name = chip.get_attribute("data-name")
-        chip.click()
-        studio.until("() => window.gibbsJem.store.settings.with.length > 0")
+        name = studio.page.locator('.gj-chip[data-state="free"]').first.get_attribute("data-name")
+        studio.chip(name).click()
+        studio.until("(name) => window.gibbsJem.store.settings.with.includes(name)", name)
         wanted = studio.setting("with")
         studio.wait_step(studio.step + 3)
         if picture:
