@@ -39,7 +39,6 @@ class ChainPool:
         )
         # Factored JEM samples x from its marginal; the joint draws labels and images in turn (Algorithm 1).
         self.sampler = Sampler("marginalizing" if config.objective == "jem" else "resampling", model, langevin)
-        self.step_factor, self.lag = 1.0, 0.0  # lag: the median chain's distance from the data, in spreads
         known = (labels != FREE).sum(dim=0).clamp(min=1)
         self.frequency = ((labels == 1).sum(dim=0) / known).to(self.device)
         noise = gaussian.residual_std**2 * gaussian.mean.numel()
@@ -105,25 +104,13 @@ class ChainPool:
         log_prob = log_prob_from_logits(logits, chains.condition, observed=chains.condition != FREE)
         distance = (log_prob - mean) / max(spread, 1.0)
         stuck = saturated(chains.x) | (distance > self.config.stuck_spreads)
-        self.lag = distance[~stuck].median().item() if not stuck.all() else 0.0
         return chains, stuck, (distance < -self.config.behind_spreads) & ~stuck
 
-    def adapt_step(self, lag: float) -> None:
-        """Shrink the step while the chains lie above the data's energy, let it grow back when they are well below.
-
-        As the energy sharpens, a fixed step begins to overshoot its valleys. Chains then stay high, the model takes
-        that for a success and sharpens further: left alone, this is how training diverges.
-        """
-        if lag < -0.25:
-            self.set_step(self.step_factor * 0.99)
-        elif lag > 0.5:
-            self.set_step(min(1.0, self.step_factor * 1.005))
-
-    def set_step(self, factor: float) -> None:
-        """Langevin steps at this share of the configured grad_coef."""
-        self.step_factor = factor
-        settings = replace(self.sampler.settings, grad_coef=self.config.grad_coef * factor)
-        self.sampler = Sampler(self.sampler.name, self.sampler.model, settings)
+    def set_step(self, grad_coef: float) -> None:
+        """Langevin steps with this coefficient from now on."""
+        if grad_coef != self.sampler.settings.grad_coef:
+            settings = replace(self.sampler.settings, grad_coef=grad_coef)
+            self.sampler = Sampler(self.sampler.name, self.sampler.model, settings)
 
     def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""

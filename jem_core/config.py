@@ -86,7 +86,9 @@ class TrainConfig:
     final_langevin_steps: int = 0  # of the last final_phase of the run; 0: the same
     final_phase: float = 0.2
     grad_coef: float = 1.0
-    adapt_step: bool = True  # shrink grad_coef while it overshoots (see ChainPool.adapt_step)
+    final_grad_coef: float = (
+        0.0  # grad_coef falls to this by the end: a sharper energy needs smaller steps; 0: constant
+    )
     noise_std: float = 0.001
     grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off
@@ -154,6 +156,16 @@ class TrainConfig:
             share = (1 + math.cos(math.pi * min(1.0, iteration / self.iterations))) / 2
             return self.learning_rate * (self.final_rate + (1 - self.final_rate) * share)
         return self.learning_rate
+
+    def grad_coef_at(self, iteration: int) -> float:
+        """The Langevin coefficient of an iteration, falling by equal ratios.
+
+        As the energy sharpens, a fixed step begins to overshoot its valleys. Chains then stay above the data's energy,
+        the model takes that for a success and sharpens further: left alone, this is how training diverges.
+        """
+        if not self.final_grad_coef:
+            return self.grad_coef
+        return self.grad_coef * (self.final_grad_coef / self.grad_coef) ** min(1.0, iteration / self.iterations)
 
     def steps_at(self, iteration: int) -> int:
         """Langevin steps of an iteration: more in the final phase, where asked for."""

@@ -127,6 +127,7 @@ class Trainer:
 
     def _contrast(self, x: Tensor, labels: Tensor) -> tuple[LossParts, dict[str, float]]:
         config, pool = self.config, self.pool
+        pool.set_step(config.grad_coef_at(self.iteration))
         chains, slots = pool.draw((config.chain_count or config.batch_size) // self.ranks)
         for _ in range(config.steps_at(self.iteration)):
             previous = chains
@@ -134,8 +135,6 @@ class Trainer:
         moved_under = chains.y
         chains, stuck, behind = pool.finish(chains, self.data_level)
         use = ~(stuck | behind)
-        if config.adapt_step:
-            pool.adapt_step(distributed.average({"lag": pool.lag})["lag"])
         parts = contrastive_loss(
             self.model,
             x,
@@ -164,7 +163,6 @@ class Trainer:
             "stuck": stuck.float().mean().item(),
             "behind": behind.float().mean().item(),
             "buffer_contrast": pool.contrast(chains.x),
-            "step_factor": pool.step_factor,
         }
 
     def _update(self, loss: Tensor) -> float:
@@ -296,7 +294,6 @@ class Trainer:
             "best_accuracy": self.best_accuracy,
             "seconds": self.seconds,
             "data_level": list(self.data_level),
-            "step_factor": self.pool.step_factor,
             "ranks": self.ranks,
             "config": self.config.to_dict(),
         }
@@ -333,7 +330,6 @@ class Trainer:
             self.streams[name].set_state(value)
         facts = state["facts"]
         self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
-        self.pool.set_step(facts.get("step_factor", 1.0))
 
     def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
         """The finished model: averaged weights, start, a part of the buffer, label counts."""
