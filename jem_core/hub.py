@@ -27,7 +27,7 @@ CONFIG_BYTES = 100_000
 MODEL_BYTES = 1 << 30
 
 ANSWER_SECONDS = 2.5  # how long the Hub may take to answer; the caller hears a result or a sentence within 5 s
-SLOWEST_BYTES = 100_000  # a second: a transfer below this counts as broken off
+SLOWEST_BYTES = 200_000  # a second: a transfer below this counts as broken off (it goes on, and serves the next try)
 
 Progress = Callable[[int, int], None]  # called with the bytes that arrived so far and the bytes of the whole model
 Result = TypeVar("Result")

@@ -71,9 +71,12 @@ def run(args: argparse.Namespace) -> int:
             (ROOT / "requirements.txt").read_text() + f"spaces=={pinned('spaces')}\n"
         )
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file() and ".git" not in path.parts)
-    print(f"{args.directory} is a complete Space of {size / 1e6:.1f} MB. To host it, make a Space on the Hub, then:")
-    print(f"  cd {args.directory} && git init -b main && git lfs install && git add . && git commit -m 'The app'")
-    print("  git push --force https://huggingface.co/spaces/OWNER/NAME main")
+    print(f"{args.directory} is a complete Space of {size / 1e6:.1f} MB. To host it:")
+    if (target / ".git").exists():
+        print(f"  cd {args.directory} && git lfs install && git add -A && git commit -m 'The app' && git push")
+    else:
+        print("  make a Space on the Hub, clone it (git clone https://huggingface.co/spaces/OWNER/NAME), and give the")
+        print("  clone to this command as DIR; the rest is git add, git commit and git push.")
     return 0
 
 

@@ -98,7 +98,7 @@ def test_zero_gpu_gets_its_package_and_its_python(tiny_bundle: Bundle, tmp_path:
     assert not any(line.startswith("spaces") for line in (ROOT / "requirements.txt").read_text().splitlines())
 
 
-def test_a_clone_is_brought_up_to_date(written: Path, tiny_bundle: Bundle) -> None:
+def test_a_clone_is_brought_up_to_date(written: Path, tiny_bundle: Bundle, capsys: pytest.CaptureFixture) -> None:
     (written / ".git").mkdir()
     (written / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (written / "app" / "gone.py").write_text("old = True\n")
@@ -107,6 +107,7 @@ def test_a_clone_is_brought_up_to_date(written: Path, tiny_bundle: Bundle) -> No
     assert not (written / "app" / "gone.py").exists()
     assert settings(written / "README.md")["sdk"] == "gradio"
     assert (written / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+    assert "git push" in capsys.readouterr().out
 
 
 def test_nothing_foreign_is_overwritten(tiny_bundle: Bundle, tmp_path: Path) -> None:
