@@ -100,18 +100,27 @@ function paintStatus() {
   const words = { waiting: 'starting', queued: 'waiting', running: 'running', paused: 'paused', resting: 'resting', best: 'choosing', error: 'stopped' };
   setText(find('.gj-state'), words[status] || status);
   setText(find('[data-do=toggle]'), playing ? 'Pause' : status === 'resting' ? 'Continue' : 'Run');
-  const label = (asked().length ? 'You ask for ' : 'You ask for ') + (asked().length ? sentence() : 'nothing in particular');
-  if (find('.gj-asked').dataset.text !== label) {
-    find('.gj-asked').dataset.text = label;
-    find('.gj-asked').replaceChildren(make('span', {}, 'You ask for '), make('b', {}, asked().length ? sentence() : 'nothing in particular'));
-  }
+  const text = sentence();
+  if (find('.gj-asked').dataset.text === text) return;
+  find('.gj-asked').dataset.text = text;
+  find('.gj-asked').replaceChildren('You ask for ', ...(asked().length ? askedWords() : [make('b', {}, 'nothing in particular')]));
 }
 
+const wordsFor = (names) => names.map((name) => labelOf(name).toLowerCase());
+const joint = (i, n, word) => (i === 0 ? '' : i === n - 1 ? ' ' + word + ' ' : ', ');
+
+// "smiling and eyeglasses, not male": as text, and with each word underlined in the colour of its bar and line.
 function sentence() {
-  const join = (list, word) => (list.length < 2 ? list.join('') : list.slice(0, -1).join(', ') + ' ' + word + ' ' + list.at(-1));
-  const yes = join(store.settings.with.map((name) => labelOf(name).toLowerCase()), 'and');
-  const no = join(store.settings.without.map((name) => labelOf(name).toLowerCase()), 'or');
-  return [yes, no && 'not ' + no].filter(Boolean).join(', ');
+  const join = (words, word) => words.map((one, i) => joint(i, words.length, word) + one).join('');
+  const { with: yes, without: no } = store.settings;
+  return [join(wordsFor(yes), 'and'), no.length ? 'not ' + join(wordsFor(no), 'or') : ''].filter(Boolean).join(', ');
+}
+
+function askedWords() {
+  const { with: yes, without: no } = store.settings;
+  const word = (text, j) => make('b', { style: '--c: var(--gj-series-' + ((j % 6) + 1) + ')' }, text);
+  const list = (names, glue, from) => wordsFor(names).flatMap((text, i) => [joint(i, names.length, glue), word(text, from + i)]);
+  return [...list(yes, 'and', 0), no.length ? (yes.length ? ', not ' : 'not ') : '', ...list(no, 'or', yes.length)];
 }
 
 function paintProgress(progress) {

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Page
 
-PATIENCE = 60_000  # milliseconds: the machine may be busy
+PATIENCE = 180_000  # milliseconds: the machine may be busy
 HASH = """async () => {
   const canvas = document.querySelector('.gj-canvas');
   const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;

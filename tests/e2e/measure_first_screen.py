@@ -20,9 +20,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from conftest import FLAGS, Server, start_server, stop_server
 from driver import Studio
 from playwright.sync_api import Browser, sync_playwright
+from serve import FLAGS, Server, start_server, stop_server
 
 # Reads the canvas back at every repaint of the screen: a frame counts when the pixels have really changed.
 WATCH = """() => {
@@ -102,7 +102,8 @@ def latencies(studio: Studio, toggles: int) -> dict:
       const began = performance.now(), { store, counters } = window.gibbsJem;
       document.querySelector(`.gj-chip[data-name=${name}]`).click();
       const order = store.order;
-      const look = () => (counters.shownOrder >= order ? resolve(counters.shownAt - began) : requestAnimationFrame(look));
+      const there = () => counters.shownOrder >= order;
+      const look = () => (there() ? resolve(counters.shownAt - began) : requestAnimationFrame(look));
       look();
     })"""
     took = []

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import start_server, stop_server
 from driver import Studio
 from PIL import Image
+from serve import start_server, stop_server
 
 
 def _standing(visit, **settings) -> Studio:
