@@ -16,9 +16,9 @@ import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from jem_core.draws import DRAWS, density_figures
 from jem_core.metrics import BINS, check_predictions, ece, ece_adaptive, ece_paper, rounded
 from jem_core.model import JointEnergyModel
-from jem_core.draws import DRAWS, density_figures
 from jem_core.random import generator
 
 FORMAT = 1

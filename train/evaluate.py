@@ -14,9 +14,9 @@ from jem_core.bundle import Bundle, write_json
 from jem_core.calibration import calibration_report, gate_report
 from jem_core.condition import Condition
 from jem_core.data.dataset import Dataset
+from jem_core.draws import DRAWS, mean_prediction
 from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
-from jem_core.predict import DRAWS, mean_prediction
 from jem_core.synthesis import KEEP_OF, POOLED, summary
 from train.fit import hardware
 from train.judging import VARIANTS, Setting, draw_plan, factored, fidelity, heat_map, main_figures, variants

@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 
 from jem_core import calibration
 from jem_core.calibration import equal_mass_bins, find_bin, make_gate, read_gate, wilson
-from jem_core.predict import density_figures, mean_prediction
+from jem_core.draws import density_figures, mean_prediction
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 10), (10, 10), (5, 10), (263, 333)])
@@ -108,7 +108,7 @@ def test_a_picture_has_one_answer(tiny_bundle, tiny_dataset):
 
 
 def calibration_draws(bundle) -> torch.Tensor:
-    from jem_core.predict import fixed_draws
+    from jem_core.draws import fixed_draws
 
     return fixed_draws(bundle.model.image_size)
 
