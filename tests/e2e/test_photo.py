@@ -5,8 +5,8 @@ import re
 import time
 from pathlib import Path
 
-from conftest import ROOT
 from playwright.sync_api import Page
+from serve import ROOT
 
 
 def upload(page: Page, file: Path) -> float:
