@@ -103,9 +103,7 @@ class Bundle:
             gaussian=LowRankGaussian.load(directory / START).to(device),
             buffer=JointBuffer.load(directory / BUFFER),
             support=Support.load(directory / SUPPORT),
-            reports={
-                name: json.loads(path.read_text()) for name in REPORTS if (path := directory / f"{name}.json").is_file()
-            },
+            reports={name: read_json(path) for name in REPORTS if (path := directory / f"{name}.json").is_file()},
             directory=directory,
         )
         bundle.check()
@@ -153,10 +151,7 @@ def read_config(directory: Path) -> dict:
     path = directory / "config.json"
     if not path.is_file():
         raise ValueError(f"{directory} is no model directory: it has no config.json.")
-    try:
-        config = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is no readable JSON: {error}.") from error
+    config = read_json(path)
     if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("model"), dict):
         raise ValueError(f"{path} is not of format {FORMAT}; it was written by another version or another program.")
     files = config.get("files") if isinstance(config.get("files"), dict) else {}
@@ -177,6 +172,14 @@ def build_model(facts: dict, weights: Path) -> JointEnergyModel:
     except (TypeError, RuntimeError, SafetensorError) as error:
         raise ValueError(f"{weights.name} does not hold the weights that config.json describes: {error}") from error
     return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)
+
+
+def read_json(path: Path) -> dict:
+    """The file's JSON; what cannot be read is named."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is no readable JSON: {error}.") from error
 
 
 def check_file(path: Path, facts: dict) -> None:
