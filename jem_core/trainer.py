@@ -154,8 +154,8 @@ class Trainer:
             parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
         pool.keep(chains, slots, stuck)
         level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
-        before = self.data_level or [level, spread]
-        self.data_level = [0.9 * old + 0.1 * new for old, new in zip(before, (level, spread), strict=True)]
+        now = list(distributed.average({"level": level, "spread": spread}).values())  # one measure for all ranks
+        self.data_level = [0.9 * old + 0.1 * new for old, new in zip(self.data_level or now, now, strict=True)]
         gap = parts.chain_log_prob[use].mean().item() - level if use.any() else 0.0
         return parts, {
             "energy_gap": gap,
