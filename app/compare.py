@@ -113,6 +113,8 @@ def draw(family: Family | None, attribute: str, theme: str) -> list[dict]:
         figures.append(draw_curve(shown, name, theme, values) if shown else None)
     rows = look(report(family.main, "evaluation") or {}, "synthesis.samplers_and_starts") if family else None
     figures.append(plots.samplers_and_starts(rows, theme) if rows else None)
+    if figures[-1] is not None:  # on a narrow screen the names below stand upright and would meet the legend
+        figures[-1].update_layout(legend={"y": 1.0, "yanchor": "bottom"}, margin={"t": 80})
     return [gr.update(value=figure, visible=figure is not None) for figure in figures]
 
 
