@@ -112,7 +112,7 @@ class Sampler:
     def resample_labels(self, state: ChainState, randomness: Randomness) -> tuple[ChainState, StepInfo]:
         """The first half of a sweep alone: y ~ p(y | x) exactly, the image stays."""
         logits = self.model.logits(state.x)
-        y = draw_free_labels(logits, state.condition, randomness)
+        y = self._labels(logits, state, randomness)
         info = self._info(logits, y, state, torch.zeros_like(state.x))
         return state._replace(y=y), info
 
@@ -130,7 +130,7 @@ class Sampler:
             x = state.x.detach().requires_grad_()
             logits = self.model.logits(x)
             if draw_labels:
-                y = draw_free_labels(logits.detach(), state.condition, randomness)
+                y = self._labels(logits.detach(), state, randomness)
             else:
                 y = torch.where(state.condition == FREE, state.y, state.condition)
             (grad,) = torch.autograd.grad(self._target(logits, y, state.condition).sum(), x)
@@ -150,6 +150,9 @@ class Sampler:
         if self.name == "resampling":
             return log_prob_from_logits(logits, y)
         return log_prob_from_logits(logits, y, observed=condition != FREE)
+
+    def _labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
+        return draw_free_labels(logits, state.condition, randomness)
 
     def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
         settings = self.settings
