@@ -1,0 +1,31 @@
+"""The README's figures are those of the bundled models' evaluation files."""
+
+from pathlib import Path
+
+import pytest
+
+from train.results import BEGIN, END, MODELS, evaluations, replaced, results_table
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_readme_holds_the_figures_of_the_files() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert evaluations(MODELS), "no bundled model has an evaluation"
+    assert replaced(text, results_table(MODELS)) == text, "run `python -m train results`"
+
+
+def test_every_bundled_model_is_complete_and_small() -> None:
+    sizes = {}
+    for directory in (path for path in MODELS.iterdir() if path.is_dir()):
+        for name in ("config.json", "model.safetensors", "evaluation.json", "calibration.json", "README.md"):
+            assert (directory / name).is_file(), f"{directory.name} lacks {name}"
+        sizes[directory.name] = sum(path.stat().st_size for path in directory.iterdir())
+        assert sizes[directory.name] < 8e6, f"{directory.name} has {sizes[directory.name]} bytes"
+    assert sum(sizes.values()) < 60e6
+
+
+def test_a_text_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="once each"):
+        replaced("no marks here", "| table |")
+    assert replaced(f"a {BEGIN} old {END} b", "new") == f"a {BEGIN}\nnew\n{END} b"
