@@ -1,8 +1,8 @@
 """Joint energy-based models of many attributes: the science, and nothing else.
 
-    bundle = jem_core.load("avatars")
-    condition = jem_core.Condition.from_lists(bundle.names, wanted=["Eyeglasses"], unwanted=["Male"])
-    samples = jem_core.sample(bundle, condition, n=16)
+bundle = jem_core.load("avatars")
+condition = jem_core.Condition.from_lists(bundle.names, wanted=["Eyeglasses"], unwanted=["Male"])
+samples = jem_core.sample(bundle, condition, n=16)
 """
 
 import sys
