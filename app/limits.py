@@ -19,8 +19,8 @@ class Limits:
     idle_seconds: int = 900  # after which a visitor's chains are forgotten
 
     @classmethod
-    def from_environment(cls) -> "Limits":
-        changes = {}
+    def from_environment(cls, device: str = "cpu") -> "Limits":
+        changes = {} if device == "cpu" else {"chains": 256}  # a GPU has room for larger grids
         for field in fields(cls):
             variable = f"GIBBS_JEM_{field.name.upper()}"
             text = os.environ.get(variable)

@@ -39,7 +39,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("compare", "choice", "Side by side", "none", choices=COMPARISONS, restarts=True),
     Setting("sampler", "choice", "Sampler", "marginalizing", choices=SAMPLER_NAMES),
     Setting("start", "choice", "Start", "informed", choices=STARTS, restarts=True),
-    Setting("chains", "whole", "Chains", 16, low=1, high=64, restarts=True),
+    Setting("chains", "whole", "Chains", 16, low=1, high=256, restarts=True),  # a server may allow fewer
     Setting("seed", "whole", "Seed", 0, low=0, high=2**31 - 1, restarts=True),
     Setting("speed", "number", "Steps a second", 30, low=0, high=200),  # 0: as fast as the machine can
     Setting("steps", "whole", "Pause at step", 0, low=0, high=1_000_000),  # 0: never

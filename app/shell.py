@@ -42,8 +42,9 @@ def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
     """The page with all its screens, ready to be launched or mounted."""
     chosen = chosen or options()
     listed = [part.strip() for part in os.environ.get(MODELS_VARIABLE, "").split(",") if part.strip()]
-    limits = Limits.from_environment()
-    install(Runtime(Catalog([*listed, *chosen.model], device=chosen.device), limits))
+    catalog = Catalog([*listed, *chosen.model], device=chosen.device)
+    limits = Limits.from_environment(catalog.device)
+    install(Runtime(catalog, limits))
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 600), analytics_enabled=False) as demo:
         gr.HTML(
             html_template=(ASSETS / "header.html").read_text(),

@@ -8,7 +8,7 @@ let shown = null; // { frame, bitmaps } on the canvas now
 // Where every chain stands. Depends on the number of chains and on the width alone, so nothing moves while streaming.
 function arrange(frame, width) {
   const lanes = frame.lanes;
-  const stacked = lanes.length > 1 && width < 520;
+  const stacked = lanes.length > 1 && width < 380;
   const across = stacked ? 1 : lanes.length;
   const title = lanes.length > 1 ? 26 : 0;
   const between = 22;

@@ -181,6 +181,8 @@ function plotAsked() {
   }
   plot.context.setLineDash([]);
   legend(plot, series);
+  const second = shown?.frame.lanes[1]?.title;
+  setText(node.parentElement.querySelector('small'), second ? 'mean probability; dashed: ' + second : 'mean probability');
 }
 
 function legend(plot, entries) {

@@ -32,7 +32,7 @@ def test_values_survive_the_way_to_the_mailbox_and_back():
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"chains": 0}, "Chains is 0; expected a whole number from 1 to 64."),
+        ({"chains": 0}, "Chains is 0; expected a whole number from 1 to 256."),
         ({"chains": 2.5}, "Chains is 2.5; expected a whole number"),
         ({"chains": True}, "Chains is True"),
         ({"chains": "16"}, "Chains is '16'"),

@@ -53,7 +53,7 @@ def visit(server: Server, new_context) -> Iterator[Callable[..., Studio]]:
     """Open the first screen as a new visitor; afterwards every page must have been clean."""
     visitors: list[Studio] = []
 
-    def visit(address: str = "", viewport: tuple[int, int] = (1440, 900), **settings: object) -> Studio:
+    def visit(address: str = "", viewport: tuple[int, int] = (1100, 760), **settings: object) -> Studio:
         context = new_context(viewport={"width": viewport[0], "height": viewport[1]}, accept_downloads=True)
         studio = Studio(context.new_page(), server.url)
         visitors.append(studio)
