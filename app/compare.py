@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from app import explain, plots, tables
 from app.attributes import caption
 from app.catalog import OBJECTIVES as WORDS
-from app.reports import OBJECTIVES, TITLES, Family, families, look, report
+from app.reports import OBJECTIVES, TITLES, Family, families, family_of, look, report
 from app.runtime import current
 from app.settings import short
 from app.studio import WIRE
@@ -50,7 +50,7 @@ def opened(event: gr.EventData) -> tuple:
     order = wish.get("order") if isinstance(wish.get("order"), int) else 0
     try:
         known = choices()
-        key = wish.get("family") if wish.get("family") is not None else next(iter(known))
+        key = wish.get("family") if wish.get("family") is not None else first(known, wish.get("model"))
         if not isinstance(key, str) or key not in known:
             raise ValueError(f"The data set is {short(key)}; choose one of {', '.join(known)}.")
         theme = wish.get("theme") if wish.get("theme") in tuple(plots.INK) else "light"
@@ -61,6 +61,14 @@ def opened(event: gr.EventData) -> tuple:
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}, *(gr.skip() for _ in range(6))
     return answer | {"kind": "compare", "order": order}, *figures
+
+
+def first(known: dict[str, str], model: object) -> str:
+    """Where the screen opens: at the model that the address names, or at the first."""
+    catalog = current().catalog
+    here = isinstance(model, str) and any(entry.name == model for entry in catalog.entries())
+    family = family_of(catalog, model) if here else None
+    return family.key if family else next(iter(known))
 
 
 def choices() -> dict[str, str]:

@@ -8,7 +8,7 @@ const themeNow = () => (document.body.classList.contains('dark') ? 'dark' : 'lig
 function openCompare() {
   compare.order += 1;
   compare.theme = themeNow();
-  trigger('open', { order: compare.order, family: compare.family, attribute: compare.attribute, theme: compare.theme });
+  trigger('open', { order: compare.order, family: compare.family, model: new URLSearchParams(location.search).get('model'), attribute: compare.attribute, theme: compare.theme });
 }
 
 page.onCompare = (reply) => {

@@ -19,6 +19,8 @@ page.onPhoto = (reply) => {
 function welcome(hello) {
   Object.assign(photo, { models: hello.models, limit: hello.bytes });
   act('model').replaceChildren(...hello.models.map((one) => make('option', { value: one.name }, one.title)));
+  const named = new URLSearchParams(location.search).get('model'); // a link may name the model
+  if (hello.models.some((one) => one.name === named)) act('model').value = named;
   setText(find('.gjp-kept'), hello.kept);
   act('avatar').hidden = !hello.avatars;
   readColours();

@@ -115,6 +115,12 @@ def test_unknown_data_sets_are_refused(app: Path) -> None:
     assert all(plot == gr.skip() for plot in plots)
 
 
+def test_the_address_may_name_the_model(app: Path) -> None:
+    (key,) = families(current().catalog)
+    assert opened(model="tiny-supervised")[0]["family"] == key
+    assert opened(model=["tiny"])[0]["family"] == opened(model="nobody")[0]["family"] == key
+
+
 def test_models_group_by_data(app: Path) -> None:
     (family,) = families(current().catalog).values()
     assert set(family.models) == {"gibbs-jem", "supervised"}
