@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
 def fit_commands(run: Path, iteration: int) -> str:
     """One line a command; where settings changed on the way, each says up to which iteration it ran."""
     parts = [part for part in commands_of(run) if part["from"] < iteration]
+    if not parts:
+        raise ValueError(f"{run / 'run.json'} names no command that led to iteration {iteration}.")
     ends = [part["from"] for part in parts[1:]] + [iteration]
     lines = [f"{part['command']}{' --resume' if part['from'] else ''}" for part in parts]
     return "\n".join(f"{line}  # to iteration {end}" for line, end in zip(lines, ends, strict=True))
