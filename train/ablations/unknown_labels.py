@@ -76,8 +76,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500, help="training rows (500)")
     parser.add_argument("--iterations", type=int, default=600)
     parser.add_argument("--objective", default="gibbs-jem")
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
-    parser.add_argument("--width", type=int, default=12)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--chain-count", type=int, default=8)
     parser.add_argument("--langevin-steps", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
@@ -89,6 +90,9 @@ def main() -> None:
             width=args.width,
             iterations=args.iterations,
             langevin_steps=args.langevin_steps,
+            chain_count=args.chain_count,
+            buffer_size=200,
+            start_rank=16,
             learning_rate=args.learning_rate,
             ema=0.99,
             seed=seed,

@@ -1,0 +1,82 @@
+"""How much faster are two ranks? python -m train.ablations.rank_speed --data DIR [--config avatars-32].
+
+Counts training images a second of one rank with one thread, and of two ranks with one thread each: with the same batch
+on each rank (so twice the batch in all), and with the same batch in all (so half of it on each rank). For idle cores.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from jem_core import distributed
+from jem_core.config import read_config
+from jem_core.data.dataset import Dataset
+from jem_core.trainer import Trainer
+from train.fit import find_config
+
+
+def measure(data: Path, config: str, batch: int, chains: int, iterations: int) -> None:
+    """What each rank runs: a warm-up, then iterations by the clock; rank 0 says what came out."""
+    values = {"batch_size": batch, "chain_count": chains, "threads": 1, "supervised_iterations": 0}
+    with tempfile.TemporaryDirectory() as place:
+        # All ranks share the directory of the first.
+        out = Path(os.environ.get("RANK_SPEED_PLACE", place))
+        trainer = Trainer(read_config(find_config(config), values), Dataset.open(data), out)
+        for _ in range(5):
+            trainer.iterate()
+        distributed.wait_for_all()
+        started = time.monotonic()
+        for _ in range(iterations):
+            trainer.iterate()
+        distributed.wait_for_all()
+        seconds = time.monotonic() - started
+        if trainer.rank == 0:
+            print(json.dumps({"images_per_second": iterations * batch / seconds}))
+        distributed.stop_ranks()
+
+
+def run(ranks: int, args: argparse.Namespace, batch: int, chains: int) -> float:
+    """Images a second of this many ranks."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+        command += ["-m", "train.ablations.rank_speed", "--data", str(args.data), "--config", args.config]
+        command += ["--iterations", str(args.iterations), "--worker", str(batch), str(chains)]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "RANK_SPEED_PLACE": place}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-3000:])
+    return json.loads(done.stdout.strip().splitlines()[-1])["images_per_second"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="a prepared data set")
+    parser.add_argument("--config", default="avatars-32")
+    parser.add_argument("--iterations", type=int, default=30, help="timed ones, after a warm-up of five (30)")
+    parser.add_argument("--repeats", type=int, default=3, help="of which the fastest counts (3)")
+    parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        measure(args.data, args.config, *args.worker, args.iterations)
+        return
+    config = read_config(find_config(args.config))
+    batch, chains = config.batch_size, config.chain_count or config.batch_size
+    rows = {
+        f"one rank, batch {batch}": (1, batch, chains),
+        f"two ranks, batch {batch} each": (2, 2 * batch, 2 * chains),
+        f"two ranks, batch {batch // 2} each": (2, batch, chains),
+    }
+    best = {name: max(run(ranks, args, *sizes) for _ in range(args.repeats)) for name, (ranks, *sizes) in rows.items()}
+    alone = next(iter(best.values()))
+    print("| ranks, one thread each | images a second | times one rank |\n|---|---|---|")
+    for name, speed in best.items():
+        print(f"| {name} | {speed:.1f} | {speed / alone:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
