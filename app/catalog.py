@@ -45,7 +45,10 @@ class Entry:
 
 
 class Catalog:
-    """Models by name, `avatars` first. `sources` adds directories and Hub ids to the bundled ones."""
+    """Models by name, the one to open first: a directory of `sources` where one was given, else `avatars`.
+
+    `sources` are directories and Hub ids, besides the bundled models.
+    """
 
     def __init__(self, sources: Sequence[str] = (), bundled: Path = hub.BUNDLED, device: str | None = None) -> None:
         self._device = device
@@ -55,7 +58,8 @@ class Catalog:
         os.register_at_fork(after_in_child=lambda: setattr(self, "_reading", threading.Lock()))
         directories = sorted(path.parent for path in bundled.glob("*/config.json"))
         directories.sort(key=lambda path: path.name != FIRST)
-        for directory in [*directories, *(Path(source) for source in sources if not source.startswith("hf-hub:"))]:
+        given = [Path(source) for source in sources if not source.startswith("hf-hub:")]
+        for directory in [*given, *directories]:
             config = read_config(directory)
             self._add(Entry(config.get("name", directory.name), config, directory, source=directory.name))
         self._coming = [source for source in sources if source.startswith("hf-hub:")]
