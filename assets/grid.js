@@ -66,6 +66,7 @@ async function showFrame(frame) {
     counters.frames += 1;
     counters.shownStep = frame.step;
     counters.shownOrder = frame.order;
+    counters.shownRun = frame.run;
     counters.shownAt = performance.now();
   } catch (error) {
     console.warn('A frame could not be drawn', error);
@@ -74,7 +75,7 @@ async function showFrame(frame) {
   }
   if (waiting) { const next = waiting; waiting = null; showFrame(next); }
 }
-const counters = { frames: 0, shownStep: -1, shownOrder: -1, shownAt: 0 };
+const counters = { frames: 0, shownStep: -1, shownOrder: -1, shownRun: '', shownAt: 0 };
 
 function paintGrid() {
   if (!shown || find('.gj-grid').clientWidth === 0) return;

@@ -44,7 +44,8 @@ class Studio:
         self.page.wait_for_function(script, arg=argument, timeout=PATIENCE)
 
     def text(self, selector: str) -> str:
-        return self.page.locator(selector).inner_text()
+        """What stands there, on the first screen: other screens have parts of the same kind."""
+        return self.page.locator(f"#gj-studio {selector}").inner_text()
 
     def store(self, key: str) -> object:
         return self.page.evaluate("(key) => window.gibbsJem.store[key]", key)
@@ -98,9 +99,13 @@ class Studio:
 
     def act(self, what: str) -> None:
         """Press a button that computes and ends by itself."""
-        before = self.page.evaluate("() => window.gibbsJem.counters.frames")
+        before = self.store("run")
         self.press(what)
-        self.until("(before) => window.gibbsJem.counters.frames > before && !window.gibbsJem.store.playing", before)
+        self.until(
+            "(before) => { const { store, counters } = window.gibbsJem;"
+            " return store.run !== before && counters.shownRun === store.run && !store.playing; }",
+            before,
+        )
         self.still()
 
     def choose(self, key: str, value: str) -> None:

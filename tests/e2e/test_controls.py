@@ -129,7 +129,9 @@ def test_keep_the_best_shows_progress_and_then_the_best(visit):
     )
     before = studio.digest
     studio.press("best")
-    studio.until("() => document.querySelector('.gj-message span').textContent.startsWith('The best 4 of 40')")
+    studio.until(
+        "() => document.querySelector('#gj-studio .gj-message span').textContent.startsWith('The best 4 of 40')"
+    )
     studio.still()
     assert studio.digest != before
     progress = studio.page.evaluate("window.progress.filter((value) => value > 0)")
@@ -240,12 +242,14 @@ def test_a_spent_run_rests_and_continues(models: list[Path], new_context, tmp_pa
 
 
 def test_a_run_that_waits_for_a_place_says_so(models: list[Path], new_context, tmp_path):
-    server = start_server(tmp_path / "log.txt", models, GIBBS_JEM_RUNS_AT_ONCE="1")
+    server = start_server(tmp_path / "log.txt", models, GIBBS_JEM_RUNS_AT_ONCE="1", GIBBS_JEM_RUN_SECONDS="3600")
     try:
         first = Studio(new_context().new_page(), server.url).open(model="tiny", chains=4)
         second = Studio(new_context().new_page(), server.url)
         second.page.goto(f"{server.url}/?model=tiny&chains=4")
-        second.until("() => document.querySelector('.gj-message span')?.textContent.startsWith('All places are taken')")
+        second.until(
+            "() => document.querySelector('#gj-studio .gj-message')?.textContent.startsWith('All places are taken')"
+        )
         first.pause()
         second.until("() => window.gibbsJem.counters.frames > 3")
         first.clean()
