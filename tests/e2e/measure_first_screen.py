@@ -29,6 +29,7 @@ WATCH = """() => {
   const big = document.querySelector('.gj-canvas'), small = document.createElement('canvas');
   small.width = small.height = 32;
   const context = small.getContext('2d', { willReadFrequently: true });
+  context.globalCompositeOperation = 'copy'; // what was there before must not shine through the gaps
   window.watched = { frames: 0, began: performance.now(), repaints: 0 };
   let last = '';
   const look = () => {

@@ -44,6 +44,7 @@ def test_toggling_steers_the_same_chains(visit):
     studio.page.evaluate(
         """() => { const big = document.querySelector('.gj-canvas'); const small = document.createElement('canvas');
         small.width = small.height = 64; const context = small.getContext('2d', { willReadFrequently: true });
+        context.globalCompositeOperation = 'copy';
         window.seen = []; let last = -1;
         const look = () => { const c = window.gibbsJem.counters;
           if (c.frames !== last) { last = c.frames; context.drawImage(big, 0, 0, 64, 64);
