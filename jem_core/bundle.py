@@ -134,17 +134,16 @@ class Bundle:
         self.buffer.save(directory / BUFFER)
         self.support.save(directory / SUPPORT)
         files = {name: file_facts(directory / name) for name in BINARY_FILES}
-        self.config = self.config | {
+        config = self.config | {
             "format": FORMAT,
             "name": self.name,
             "model": self.model.config(),
             "sampling": self.sampling,
             "files": files,
         }
-        write_json(directory / "config.json", self.config)
+        write_json(directory / "config.json", config)
         for name, report in self.reports.items():
             write_json(directory / f"{name}.json", report)
-        self.directory = directory
 
 
 def read_config(directory: Path) -> dict:
