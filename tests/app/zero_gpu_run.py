@@ -37,7 +37,7 @@ def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
         if steered is None and arrivals[-1] - arrivals[0] > 0.5:
             box.post(letter(2, ["Red"]))
             steered = time.monotonic()
-        if paused is None and frame["order"] == 2 and time.monotonic() - steered > 0.5:
+        if paused is None and frame.get("order") == 2 and time.monotonic() - steered > 0.5:
             box.post(letter(3, ["Red"], playing=False))
             paused = time.monotonic()
     seen = next(moment for moment, frame in zip(arrivals, frames, strict=True) if frame["order"] == 2)
