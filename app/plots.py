@@ -251,6 +251,7 @@ def _dress(figure: go.Figure, title: str, theme: str) -> None:
         margin={"l": 60, "r": 20, "t": 50, "b": 50},
         height=460,
         legend={"orientation": "h", "y": -0.2, "x": 0},
+        showlegend=True,
         hoverlabel={"font": {"family": FONT}},
     )
     figure.update_xaxes(gridcolor=GRID, zeroline=False)

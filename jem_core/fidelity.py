@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import avg_pool2d
 
 from jem_core.metrics import rounded
 
@@ -35,12 +36,15 @@ def _covered(points: Tensor, manifold: Tensor, k: int) -> float:
     return (torch.cdist(points, manifold) <= reach).any(dim=1).float().mean().item()
 
 
-def spread(images: Tensor) -> float:
-    """The standard deviation between images at each pixel, averaged over pixels."""
+def spread(images: Tensor, block: int = 1) -> float:
+    """The standard deviation between images at each pixel, averaged over pixels.
+
+    With `block` 4, between means over 4 x 4 pixels: grain, which is no variety, averages out.
+    """
     if len(images) < 2:
         raise ValueError(f"The spread between {len(images)} images is undefined; expected at least 2.")
     x = images if images.is_floating_point() else (images.float() + 0.5) / 256
-    return x.std(dim=0).mean().item()
+    return avg_pool2d(x, block).std(dim=0).mean().item()
 
 
 def nearest_distances(queries: Tensor, database: np.ndarray | Tensor, rows: np.ndarray | None = None) -> Tensor:

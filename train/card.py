@@ -156,7 +156,7 @@ def _synthesis(evaluation: dict) -> list[str]:
         "A judge of another architecture, trained supervised on all data, held-out combinations included, looks at "
         f"every sample; it is right on {percent(judge['mean_accuracy'])} of real labels that it never saw. All asked "
         f"attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps. "
-        f"{percent(evaluation['interval'])} intervals."
+        f"{100 * evaluation['interval']:.0f} % intervals."
     )
     parts = ["## Conditional synthesis", text, table([*heads], rows), _attributes(found), _weakest(found)]
     if "pairs_shuffled_conditions" in found:
@@ -185,21 +185,34 @@ def _fidelity(evaluation: dict) -> list[str]:
     found = evaluation["fidelity"]
     names = {"samples": "samples", "real_images": "as many real images", "start_noise": "the start noise"}
     rows = [
-        [label, f"{found[key]['frechet_distance']}", percent(found[key]["precision"]), percent(found[key]["recall"])]
+        [
+            label,
+            f"{found[key]['frechet_distance']:.1f}",
+            percent(found[key]["precision"]),
+            percent(found[key]["recall"]),
+        ]
         for key, label in names.items()
     ]
     near = found["nearest_training_image"]
     text = (
-        f"Nearest training image (root mean square over pixels): {near['samples_median']} for samples, "
-        f"{near['real_median']} for real images that training never saw, in the median."
+        f"Nearest training image (root mean square over pixels): {near['samples_median']:.3f} for samples, "
+        f"{near['real_median']:.3f} for real images that training never saw, in the median."
     )
     if "spread" in found:
         ratio = found["spread"]
         text = (
-            f"Spread between fresh chains of one condition, relative to data of that condition: {ratio['median']} in "
-            f"the median over {ratio['conditions']} conditions, {ratio['lowest']} at the lowest. " + text
+            "Spread between fresh chains of one condition, relative to data of that condition: "
+            f"{ratio['median']:.2f} in the median over {ratio['conditions']} conditions, {ratio['lowest']:.2f} at the "
+            f"lowest{_grain(found)}. " + text
         )
     return [table(["features of the judge", "Frechet distance", "precision", "recall"], rows), text]
+
+
+def _grain(found: dict) -> str:
+    if "spread_without_grain" not in found:
+        return ""
+    ratio = found["spread_without_grain"]["median"]
+    return f"; between means of blocks of pixels, where grain averages out, {ratio:.2f}"
 
 
 def _starts(found: dict) -> list[str]:
@@ -253,7 +266,7 @@ def _prediction(evaluation: dict) -> list[str]:
     rows = [[label, between(found["micro"][key]), between(found["macro"][key])] for key, label in names.items()]
     text = (
         f"On {found['images']:,} images of {found['rows']}; the other half chose the checkpoint. Averages of "
-        f"{found['draws']} dequantization draws. {percent(evaluation['interval'])} bootstrap intervals over images."
+        f"{found['draws']} dequantization draws. {100 * evaluation['interval']:.0f} % bootstrap intervals over images."
     )
     parts = ["## Prediction", text, table(["", "micro", "macro"], rows)]
     if "gate" in evaluation:

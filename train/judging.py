@@ -122,8 +122,10 @@ class Yardsticks:
             facts["judged_right_real"] = share(right(real, condition.tensor(len(real))))
         rows = self._rows(condition, self.all)[:REAL_IMAGES]
         if len(rows) >= 10 and drawn.request.n >= 2:
-            ratio = spread(drawn.samples.images.cpu()) / spread(dataset.tensors(rows)[0])
-            facts["spread"] = {"value": rounded(ratio), "chains": drawn.request.n, "real_images": len(rows)}
+            own, theirs = drawn.samples.images.cpu(), dataset.tensors(rows)[0]
+            pixels, blocks = (rounded(spread(own, block) / spread(theirs, block)) for block in (1, 4))
+            counts = {"chains": drawn.request.n, "real_images": len(rows)}
+            facts["spread"] = {"value": pixels, "without_grain": blocks} | counts
         return facts
 
     def base_rate(self, conditions: Sequence[Condition]) -> float:
@@ -170,16 +172,16 @@ def fidelity(setting: Setting, free: Drawn, figures: dict) -> dict:
     }
     report |= {name: compare_features(setting.judge.embed(images), target) for name, images in sets.items()}
     rows = [row for name in MEASURES if name in figures for row in figures[name]["conditions"]]
-    values = [row["spread"]["value"] for row in rows if "spread" in row]
-    if values:
-        report["spread"] = {
-            "median": rounded(float(np.median(values))),
-            "lowest": rounded(min(values)),
-            "highest": rounded(max(values)),
-            "conditions": len(values),
-        }
+    ratios = [row["spread"] for row in rows if "spread" in row]
+    if ratios:
+        report["spread"] = {"conditions": len(ratios)} | _middle([ratio["value"] for ratio in ratios])
+        report["spread_without_grain"] = _middle([ratio["without_grain"] for ratio in ratios])
     report["nearest_training_image"] = memorization(dataset, free, other)
     return report
+
+
+def _middle(values: Sequence[float]) -> dict:
+    return {"median": rounded(float(np.median(values))), "lowest": min(values), "highest": max(values)}
 
 
 def memorization(dataset: Dataset, free: Drawn, real: torch.Tensor) -> dict:

@@ -66,6 +66,10 @@ def _fidelity(evaluation: dict) -> Iterator[dict]:
     if "spread" in found:
         title = "spread between chains of a condition, relative to data"
         yield {"key": "spread", "measure": title, "value": found["spread"]["median"], "low": None, "high": None}
+    if "spread_without_grain" in found:
+        value = found["spread_without_grain"]["median"]
+        title = "the same between means of 4 x 4 pixels, without grain"
+        yield {"key": "spread_without_grain", "measure": title, "value": value, "low": None, "high": None}
     for key, name in (("frechet_distance", "Frechet distance"), ("precision", "precision"), ("recall", "recall")):
         samples = found["samples"]
         yield {
@@ -98,12 +102,17 @@ def _factored(evaluation: dict) -> Iterator[dict]:
             }
 
 
+def is_plain(key: str) -> bool:
+    """Not a share: shown as it is, not in percent."""
+    return key == "frechet_distance" or key.startswith("spread") or key.endswith("brier")
+
+
 def print_measures(evaluation: dict) -> None:
     """The table on the terminal."""
     for row in evaluation["measures"]:
         if row["value"] is None:
             continue
-        plain = row["key"] in ("frechet_distance", "spread") or row["key"].endswith("brier")
+        plain = is_plain(row["key"])
         value = f"{row['value']:.4g}" if plain else f"{row['value']:.2%}"
         interval = "" if row["low"] is None or plain else f"  ({row['low']:.1%} to {row['high']:.1%})"
         counted = next((f"{row[name]} {name}" for name in ("chains", "images") if name in row), "")

@@ -53,7 +53,7 @@ def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants
     plan = conditions(bundle, judge)
     if samples is not None:
         plan.chains = dict.fromkeys(plan.measures(), samples)
-        plan.free, plan.variant = max(2 * samples, 20), max(1, samples // 10)
+        plan.free, plan.variant = max(2 * samples, 20), min(10, max(2, samples // 3))
         return plan
     plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN, "triples": MAIN // 4}
     room = BUDGET[bundle.model.image_size] // bundle.sampling["steps"]

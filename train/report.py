@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from app import plots
 from jem_core.bundle import read_config
 from train.card import HOW, between, percent
-from train.measures import PREDICTION
+from train.measures import PREDICTION, is_plain
 
 SHORT = ("accuracy", "F1", "AUPRC", "AUROC", "ECE", "ECE (paper)", "ECE (equal mass)", "Brier")
 STYLE = """
@@ -142,7 +142,7 @@ def _head(config: dict, evaluation: dict) -> list[str]:
 def _measures(evaluation: dict) -> list[str]:
     rows = []
     for row in evaluation["measures"]:
-        plain = row["key"] in ("frechet_distance", "spread") or row["key"].endswith("brier")
+        plain = is_plain(row["key"])
         value = "-" if row["value"] is None else f"{row['value']:.4g}" if plain else between(row)
         counted = next((f"{row[name]:,} {name}" for name in ("chains", "images") if name in row), "")
         rows.append([row["measure"], value, counted, f"{row['seconds']}" if "seconds" in row else ""])

@@ -31,6 +31,8 @@ def test_spread_is_the_deviation_between_images():
     images = torch.stack([torch.full((3, 4, 4), value) for value in (0.2, 0.4)])
     assert spread(images) == pytest.approx(0.1 * 2**0.5)
     assert spread(torch.zeros(3, 3, 4, 4)) == 0
+    grain = images + 0.05 * torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    assert spread(grain, block=4) == pytest.approx(spread(images), abs=0.02)
     with pytest.raises(ValueError, match="at least 2"):
         spread(images[:1])
 
