@@ -1,5 +1,7 @@
 """Small real things that many tests need: a data set, a model directory."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -44,6 +46,15 @@ def tiny_pictures(n: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]
             picture[:, [0, -1], :] = picture[:, :, [0, -1]] = 10
         image[:] = (picture + rng.integers(-10, 11, picture.shape)).clip(0, 255)
     return images, labels
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Bits are promised for the same number of threads: some processors add up in another order with two."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -163,6 +163,8 @@ def test_weights_of_the_parts() -> None:
     plain = contrastive_loss(model, x, LABELS, NOTHING, chains, use)
     heavy = contrastive_loss(model, x, LABELS, NOTHING, chains, use, cross_entropy_weight=4.0)
     torch.testing.assert_close(heavy.loss - plain.loss, 3 * plain.cross_entropy)
+    waiting = contrastive_loss(model, x, LABELS, NOTHING, chains, use, contrast_weight=0.25)
+    torch.testing.assert_close(waiting.loss - plain.cross_entropy, 0.25 * (plain.loss - plain.cross_entropy))
     penalized = contrastive_loss(model, x, LABELS, NOTHING, chains, use, energy_penalty=0.1)
     norm = (
         plain.data_log_prob.square().mean() + log_prob_from_logits(model.logits(GRID[1:5]), LABELS[:4]).square().mean()

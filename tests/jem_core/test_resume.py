@@ -145,6 +145,7 @@ def fit(*arguments: str) -> None:
     raise SystemExit(main(["fit", *arguments]))
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_killed_at_ten_random_moments_every_resume_works(tiny_dataset: Dataset, tmp_path: Path) -> None:
     """SIGKILL with a checkpoint after every iteration; in the end the run is bit-equal to one that was left alone."""
     config = tmp_path / "run.yaml"

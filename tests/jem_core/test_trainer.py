@@ -45,6 +45,9 @@ TECHNIQUES = {
     "energy penalty": {"energy_penalty": 0.01},
     "rate in steps": {"schedule": "steps", "decay_at": [2]},
     "warm start": {"supervised_iterations": 3},
+    "PyTorch's first weights": {"init_gain": 0.0},
+    "fewer chains than images": {"chain_count": 4},
+    "smaller steps at the end": {"final_grad_coef": 0.1},
     "longer at the end": {"final_langevin_steps": 5, "final_phase": 0.5},
     "no data noise": {"data_noise": 0.0},
 }

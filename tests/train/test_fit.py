@@ -149,10 +149,10 @@ def test_an_absurd_rate_ends_with_its_message(
 
 def start(*arguments: str) -> None:
     os.environ["TQDM_DISABLE"] = "1"
-    torch.set_num_threads(1)
     raise SystemExit(main(["fit", *arguments]))
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_and_the_run_goes_on_bit_for_bit(
     name: signal.Signals, tiny_config: Path, tiny_dataset: Dataset, tmp_path: Path

@@ -80,11 +80,11 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=8)
     parser.add_argument("--chain-count", type=int, default=8)
     parser.add_argument("--langevin-steps", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     args = parser.parse_args()
     dataset = Dataset.open(args.data)
     figures: dict[str, list[float]] = {name: [] for name in SETS}
-    for seed in range(args.seeds):
+    for seed in args.seeds:
         config = TrainConfig(
             objective=args.objective,
             width=args.width,
@@ -107,13 +107,13 @@ def main() -> None:
                     pass
             figures[name].append(micro_auroc(trainer, dataset))
             tqdm.write(f"seed {seed}, {name}: {figures[name][-1]:.4f}")
-    print(table(figures))
+    print(table(figures, args.seeds))
 
 
-def table(figures: dict[str, list[float]]) -> str:
-    seeds = len(next(iter(figures.values())))
-    lines = ["| training labels | " + " | ".join(f"seed {seed}" for seed in range(seeds)) + " | mean |"]
-    lines.append("|---|" + "---|" * (seeds + 1))
+def table(figures: dict[str, list[float]], seeds: list[int]) -> str:
+    """Micro AUROC, one row a training set."""
+    lines = ["| training labels | " + " | ".join(f"seed {seed}" for seed in seeds) + " | mean |"]
+    lines.append("|---|" + "---|" * (len(seeds) + 1))
     for name, values in figures.items():
         cells = " | ".join(f"{value:.4f}" for value in values)
         lines.append(f"| {name} ({SETS[name]}) | {cells} | {np.mean(values):.4f} |")
