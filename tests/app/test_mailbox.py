@@ -2,9 +2,15 @@
 
 import os
 import pickle
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from app import mailbox
 from app.mailbox import Letter, Mailbox, folder
 
 LETTER = Letter(order=1, run="a", playing=True, fresh=1, settings={"chains": 4})
@@ -53,3 +59,18 @@ def test_a_forked_process_reads_and_leaves_the_boxes_behind(tmp_path: Path):
     os.waitpid(child, 0)
     assert answer.read_text() == "1"
     assert box.read() == LETTER
+
+
+def test_first_letters_of_one_moment_share_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A visitor's run and wish arrive together at a new server; in two folders the run would never be steered."""
+
+    def slow(prefix: str) -> str:
+        place = tmp_path / f"{prefix}{time.monotonic_ns()}"
+        time.sleep(0.05)
+        place.mkdir()
+        return str(place)
+
+    monkeypatch.setattr(mailbox, "_folder", None)
+    monkeypatch.setattr(tempfile, "mkdtemp", slow)
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(lambda _: folder(), range(4)))) == 1
