@@ -1,4 +1,4 @@
-"""How much faster are two ranks? python -m train.ablations.rank_speed --data DIR [--config avatars-32].
+"""How much faster are two ranks? Part of `python -m train bench`, and alone: python -m train.ranks --data DIR.
 
 Counts training images a second of one rank with one thread, and of two ranks with one thread each: with the same batch
 on each rank (so twice the batch in all), and with the same batch in all (so half of it on each rank). For idle cores.
@@ -40,17 +40,33 @@ def measure(data: Path, config: str, batch: int, chains: int, iterations: int) -
         distributed.stop_ranks()
 
 
-def run(ranks: int, args: argparse.Namespace, batch: int, chains: int) -> float:
+def run(ranks: int, data: Path, config: str, batch: int, chains: int, iterations: int) -> float:
     """Images a second of this many ranks."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
-        command += ["-m", "train.ablations.rank_speed", "--data", str(args.data), "--config", args.config]
-        command += ["--iterations", str(args.iterations), "--worker", str(batch), str(chains)]
+        command += ["-m", "train.ranks", "--data", str(data), "--config", config]
+        command += ["--iterations", str(iterations), "--worker", str(batch), str(chains)]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "RANK_SPEED_PLACE": place}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(done.stderr[-3000:])
+        raise ValueError(f"The ranks ended in an error: {done.stderr[-3000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])["images_per_second"]
+
+
+def compare(data: Path, config: str, iterations: int, repeats: int) -> dict[str, float]:
+    """Images a second of one rank and of two; the fastest of the repeats counts, which take turns."""
+    chosen = read_config(find_config(config))
+    batch, chains = chosen.batch_size, chosen.chain_count or chosen.batch_size
+    rows = {
+        f"one rank, batch {batch}": (1, batch, chains),
+        f"two ranks, batch {batch} each": (2, 2 * batch, 2 * chains),
+        f"two ranks, batch {batch // 2} each": (2, batch, chains),
+    }
+    best = dict.fromkeys(rows, 0.0)
+    for _ in range(repeats):
+        for name, (ranks, *sizes) in rows.items():
+            best[name] = max(best[name], run(ranks, data, config, *sizes, iterations))
+    return best
 
 
 def main() -> None:
@@ -64,14 +80,7 @@ def main() -> None:
     if args.worker:
         measure(args.data, args.config, *args.worker, args.iterations)
         return
-    config = read_config(find_config(args.config))
-    batch, chains = config.batch_size, config.chain_count or config.batch_size
-    rows = {
-        f"one rank, batch {batch}": (1, batch, chains),
-        f"two ranks, batch {batch} each": (2, 2 * batch, 2 * chains),
-        f"two ranks, batch {batch // 2} each": (2, batch, chains),
-    }
-    best = {name: max(run(ranks, args, *sizes) for _ in range(args.repeats)) for name, (ranks, *sizes) in rows.items()}
+    best = compare(args.data, args.config, args.iterations, args.repeats)
     alone = next(iter(best.values()))
     print("| ranks, one thread each | images a second | times one rank |\n|---|---|---|")
     for name, speed in best.items():
