@@ -24,6 +24,7 @@ from app.settings import short
 PREFIX = "/gradio_api/"
 LONGEST_BODY = MOST_BYTES * 4 // 3 + 2**16  # the largest picture in base64, and a letter around it
 SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
+FILE = b"gradio.FileData"  # the mark by which Gradio knows a path or an address that it is to fetch
 GONE = {"msg": "unexpected_error", "message": "This session has ended.", "session_not_found": True, "success": False}
 
 reading: Counter[str] = Counter()  # sessions whose answers somebody is listening to
@@ -93,10 +94,15 @@ async def _checked(path: str, receive: Receive, blocks: gr.Blocks) -> tuple[Resp
             raise ValueError(f"The request is a {type(values).__name__}; expected names with values.")
         if kind not in ("cancel", "reset"):
             _check_event(kind, rest, values, blocks)
-        return None, orjson.dumps(values)
+        strict = orjson.dumps(values)
+        if FILE in strict:
+            raise ValueError("No file and no address is opened here; send a picture's bytes.")
+        return None, strict
     except orjson.JSONDecodeError:
         return _no(400, "The request is not JSON."), b""
-    except (ValueError, RecursionError) as error:
+    except orjson.JSONEncodeError:  # it reads deeper than it writes
+        return _no(400, "The request is nested too deeply."), b""
+    except ValueError as error:
         return _no(400, str(error)), b""
 
 

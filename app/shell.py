@@ -10,8 +10,9 @@ from pathlib import Path
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no request leaves the machine
 
 import gradio as gr
+from starlette.middleware import Middleware
 
-from app import api, compare, photo, photo_api, studio
+from app import api, compare, guard, photo, photo_api, studio, sweep
 from app.catalog import Catalog
 from app.limits import Limits
 from app.runtime import Runtime, install
@@ -59,7 +60,7 @@ def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
             compare.build(demo)
         api.build()
         photo_api.build()
-    demo.queue(default_concurrency_limit=2, max_size=limits.waiting)
+    demo.queue(default_concurrency_limit=2, max_size=limits.waiting, api_open=False)  # nobody computes past the queue
     return demo
 
 
@@ -76,6 +77,7 @@ def launch_options() -> dict:
         "max_file_size": "20mb",
         "enable_monitoring": False,
         "show_error": False,
+        "app_kwargs": {"middleware": [Middleware(guard.Guard)], "lifespan": sweep.lifespan},
     }
 
 
