@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ MOST_BYTES = 20 * 2**20
 WORKING_SIDE = 1024  # of the picture that is kept: 3 MB
 SHOWN_SIDE = 640  # of the copy that goes back to the page
 AVATAR_SIDE = 256
+FARTHEST = 1e6  # pixels that a corner of the crop may be away
 ALIGNED = ("celeba",)  # data sets whose faces were found and aligned
 
 Box = tuple[float, float, float, float]
@@ -127,7 +127,7 @@ def _number(value: object, count: int) -> int:
 def _box(value: object) -> Box:
     numbers = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
     good = len(numbers) == 4 and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
-    if not good or not all(math.isfinite(n) for n in numbers):
+    if not good or not all(abs(n) <= FARTHEST for n in numbers):  # also false for nan
         raise ValueError("The crop must be four numbers: left, top, right, bottom in pixels of the picture.")
     return tuple(float(n) for n in numbers)
 

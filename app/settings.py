@@ -6,7 +6,6 @@ refuses a bad value with a sentence and changes nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -139,8 +138,8 @@ def _choice(setting: Setting, value: object, choices: tuple[str, ...]) -> str:
 
 def _number(setting: Setting, value: object) -> float | int:
     whole = setting.kind == "whole"
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or not setting.low <= value <= setting.high or (whole and value != int(value)):
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not setting.low <= value <= setting.high or (whole and value != int(value)):  # nan is in no range
         kind = "a whole number" if whole else "a number"
         raise ValueError(
             f"{setting.label} is {short(value)}; expected {kind} from {setting.low:g} to {setting.high:g}."

@@ -115,7 +115,13 @@ def test_bad_pictures_get_a_sentence_and_lose_nothing(app: Path, data: object, s
 
 
 def test_wrong_wishes_get_a_sentence(app: Path) -> None:
-    for wish in ({"model": "../secret"}, {"box": [0, 0]}, {"box": [0, 0, float("nan"), 3]}, {"model": ["tiny"]}):
+    for wish in (
+        {"model": "../secret"},
+        {"box": [0, 0]},
+        {"box": [0, 0, float("nan"), 3]},
+        {"box": [0, 0, 10**400, 3]},
+        {"model": ["tiny"]},
+    ):
         answer, _, _ = photo.show(None, event(order=1, data=encoded(red()), **wish))
         assert answer["kind"] == "refused", wish
     assert photo.show(None, event(order=1))[0]["message"].startswith("There is no picture")

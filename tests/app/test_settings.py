@@ -40,6 +40,7 @@ def test_values_survive_the_way_to_the_mailbox_and_back():
         ({"noise_std": float("nan")}, "Noise is nan; expected a number from 0 to 1."),
         ({"noise_std": float("inf")}, "Noise is inf"),
         ({"guidance": -1}, "Guidance is -1"),
+        ({"guidance": 10**400}, "Guidance is 1000"),
         ({"seed": 2**40}, "Seed is"),
         ({"sampler": "dice"}, "Sampler is 'dice'; choose one of resampling, marginalizing."),
         ({"model": "../../etc/passwd"}, "choose one of avatars, other."),
