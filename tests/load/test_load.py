@@ -1,0 +1,60 @@
+"""Both load scripts in small, against one server: enough to see that they work and that they can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jem_core.bundle import Bundle
+from tests.load import fuzz, visitors
+
+QUICK = {"GIBBS_JEM_RUN_SECONDS": "5", "GIBBS_JEM_RUN_STEPS": "150", "GIBBS_JEM_SAMPLE_STEPS": "5"}
+QUICK |= {"GIBBS_JEM_BEST_OF": "2", "GIBBS_JEM_IDLE_SECONDS": "1"}
+
+
+@pytest.fixture(scope="module")
+def model(tiny_bundle: Bundle) -> str:
+    return str(tiny_bundle.directory)
+
+
+@pytest.fixture(scope="module")
+def server(model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[visitors.Server]:
+    server = visitors.start_server(tmp_path_factory.mktemp("load") / "log.txt", [Path(model)], **QUICK)
+    yield server
+    visitors.stop_server(server)
+
+
+def test_visitors_keep_to_their_own_chains(server: visitors.Server, model: str) -> None:
+    # So short a visit says nothing of memory: the whole script does.
+    args = visitors.options(["--visitors", "3", "--minutes", "0.05", "--model", model, "--idle", "1", "--growth", "50"])
+    figures, rows, good = visitors.measure(server, args)
+    assert good, rows
+    assert figures.finished >= 6
+    assert figures.steer
+    assert figures.steps > 0
+
+
+def test_chains_of_another_seed_are_noticed(server: visitors.Server) -> None:
+    settings = visitors.wishes(1, asyncio.run(visitors.models_of(server)))
+    figures, _ = asyncio.run(visitors.crowd(server, settings, [["0" * 16] * len(visitors.PAUSES)], 0))
+    assert len(figures.crossed) == len(visitors.PAUSES)
+
+
+def test_no_hostile_request_breaks_the_server(server: visitors.Server, model: str) -> None:
+    counts, bad = asyncio.run(fuzz.fuzz(server, fuzz.options(["--uploads", "20", "--calls", "150", "--model", model])))
+    total = sum(counts.values(), Counter())
+    assert total.total() == 170
+    assert total["answered"] > 10
+    assert total["refused"] > 50
+    assert total["status 400"] > 5
+    assert not bad
+    assert "Traceback" not in server.log()
+
+
+def test_tracebacks_are_found_in_a_log() -> None:
+    log = 'INFO\nTraceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\nKeyError: -1\nINFO\n'
+    assert [part.splitlines()[-1] for part in fuzz.tracebacks(log)] == ["KeyError: -1"]

@@ -1,0 +1,307 @@
+"""Many visitors at once: python tests/load/visitors.py [--visitors 50] [--minutes 3] [--model DIR] [--threads 1].
+
+Each opens the page, runs chains from a seed of its own, goes on from where they were, steers, sometimes sends a
+picture, pauses, leaves (now and then in the middle of a run) and comes back. Prints one table; the exit code is 1 when
+a run was lost, when chains or frames were another visitor's, on a traceback in the server's log, or when the memory
+afterwards is more than --growth percent above that of the warmed server before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from client import ROOT, Event, Refused, Server, Tab, events_of, memory, new_http, start_server, stop_server
+
+PAUSES = (6, 10)  # steps at which a visitor's exact run stands still and is compared
+CHAINS = 4
+SETTLING = 4  # seconds for the server to sweep up what visitors left
+
+
+@dataclass
+class Figures:
+    """What happened to all visitors together."""
+
+    finished: int = 0
+    steps: int = 0
+    visits: int = 0
+    waited_for_a_place: int = 0  # the queue was full and they asked again
+    left_midway: int = 0
+    lost: list[str] = field(default_factory=list)
+    crossed: list[str] = field(default_factory=list)
+    first_frame: list[float] = field(default_factory=list)
+    steer: list[float] = field(default_factory=list)
+    uploads: list[float] = field(default_factory=list)
+
+
+def wishes(visitors: int, models: dict[str, list[str]]) -> list[dict]:
+    """The settings of each visitor: a seed, a model and a condition of its own."""
+    names = list(models)
+    found = []
+    for number in range(visitors):
+        model = names[number % len(names)]
+        attributes = models[model]
+        settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0}
+        found.append(settings | {"with": [attributes[number % len(attributes)]]})
+    return found
+
+
+def reference(settings: list[dict], models: list[str], threads: int) -> list[list[str]]:
+    """The digests that the same chains have without any server, in a process with as many threads as the server."""
+    command = [sys.executable, __file__, "--reference", *(word for model in models for word in ("--model", model))]
+    variables = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(command, input=json.dumps(settings), env=variables, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def print_reference(models: list[str]) -> None:
+    from app.catalog import Catalog
+    from app.chains import Stepper, begin
+    from app.settings import read
+
+    catalog, digests = Catalog(models, device="cpu"), []
+    for values in json.load(sys.stdin):
+        settings = read(values, catalog.attributes())
+        chains, found = begin(catalog, settings), []
+        stepper = Stepper(catalog, chains, settings)
+        for step in range(1, PAUSES[-1] + 1):
+            stepper.advance(chains)
+            if step in PAUSES:
+                found.append(chains.digest())
+        digests.append(found)
+    print(json.dumps(digests))
+
+
+class Visitor:
+    """One person who comes again and again."""
+
+    def __init__(self, number: int, settings: dict, expected: list[str], figures: Figures) -> None:
+        self.name, self.settings, self.expected, self.figures = f"visitor {number}", settings, expected, figures
+        self.random = random.Random(number)
+        self.order = 0
+
+    def letter(self, run: str, playing: bool = True, **changes: object) -> dict:
+        self.order += 1
+        letter = {"order": self.order, "run": run, "playing": playing, "fresh": 0, "step": 0, "fps": 18}
+        return letter | {"settings": self.settings | changes}
+
+    async def come(self, http: httpx.AsyncClient, events: dict[str, Event], until: float) -> None:
+        """Visit after visit until the time is over; at least one."""
+        while True:
+            self.figures.visits += 1
+            try:
+                await self.visit(http, events)
+            except (Refused, httpx.HTTPError, KeyError, TypeError, ValueError) as error:
+                self.figures.lost.append(f"{self.name}: {type(error).__name__} {error}")
+            if time.monotonic() >= until:
+                return
+            await asyncio.sleep(self.random.uniform(0.2, 3))
+
+    async def visit(self, http: httpx.AsyncClient, events: dict[str, Event]) -> None:
+        (await http.get("/")).raise_for_status()
+        async with Tab(http, await events_of(http)) as tab:
+            await tab.ask("hello", None)
+            for pause, expected in zip(PAUSES, self.expected, strict=True):
+                last = await self.run(tab, steps=pause)
+                if last["digest"] != expected or last["step"] != pause:
+                    self.figures.crossed.append(f"{self.name}: {last['digest']} at step {last['step']}")
+                await asyncio.sleep(self.random.uniform(0, 1))
+            if self.random.random() < 0.4:
+                await self.upload(tab)
+            await self.steer(tab, leave=self.random.random() < 0.2)
+
+    async def frames(self, tab: Tab, letter: dict):
+        """The frames of one run; each must be this run's, of this visitor's wishes."""
+        began, first = time.monotonic(), True
+        while True:
+            try:
+                async for frame in tab.stream("run", letter | {"action": "run"}):
+                    if first:
+                        self.figures.first_frame.append(time.monotonic() - began)
+                        first = False
+                    if frame["run"] != letter["run"]:
+                        self.figures.crossed.append(f"{self.name}: a frame of {frame['run']}")
+                    if frame["status"] == "error":
+                        raise Refused(200, frame["message"])
+                    yield frame
+                return
+            except Refused as error:
+                if error.status != 503 or not first:
+                    raise
+                self.figures.waited_for_a_place += 1
+                await asyncio.sleep(1)
+
+    async def run(self, tab: Tab, steps: int) -> dict:
+        """An exact run that stands still after some steps."""
+        last, started = {}, None
+        async for frame in self.frames(tab, self.letter(self.new_run(), steps=steps)):
+            started = frame["step"] if started is None else started
+            last = frame
+        if last.get("status") != "paused":
+            raise ValueError(f"a run ended as {last.get('status')}")
+        self.figures.finished += 1
+        self.figures.steps += last["step"] - started
+        return last
+
+    async def steer(self, tab: Tab, leave: bool) -> None:
+        """A free run whose wishes are changed on the way; then a pause, or the tab is closed in the middle."""
+        name, other, posted, shown, started = self.new_run(), self.settings["with"], None, None, None
+        async for frame in self.frames(tab, self.letter(name, speed=30)):
+            started = frame["step"] if started is None else started
+            if posted is None:
+                other = []
+                letter, posted = self.letter(name, speed=30, **{"with": other}), time.monotonic()
+                reply = await tab.ask("steer", letter)
+                if reply["kind"] != "steered":
+                    raise Refused(200, str(reply))
+            elif shown is None and frame["order"] >= letter["order"]:
+                shown = time.monotonic() - posted
+                self.figures.steer.append(shown)
+                if frame["with"] != other:
+                    self.figures.crossed.append(f"{self.name}: {frame['with']} was shown for {other}")
+                if leave:
+                    self.figures.left_midway += 1
+                    return
+                await tab.ask("steer", self.letter(name, playing=False, **{"with": other}))
+        if shown is None or frame["status"] != "paused":
+            raise ValueError(f"a steered run ended as {frame['status']}, steering shown: {shown is not None}")
+        self.figures.finished += 1
+        self.figures.steps += frame["step"] - started
+
+    async def upload(self, tab: Tab) -> None:
+        """A picture, on the screen or by the documented endpoint."""
+        target = io.BytesIO()
+        colour = tuple(self.random.randrange(256) for _ in range(3))
+        Image.new("RGB", (200, 150), colour).save(target, "JPEG")
+        data, began = base64.b64encode(target.getvalue()).decode(), time.monotonic()
+        if self.random.random() < 0.5:
+            wish = {"order": 7, "data": data, "model": self.settings["model"]}
+            answer = [value async for value in tab.stream("show", wish)][-1]
+        else:
+            answer = [value async for value in tab.stream("predict", None, [data, self.settings["model"], 1])][-1]
+        if answer["model"] != self.settings["model"] or not answer["rows"]:
+            self.figures.lost.append(f"{self.name}: an upload got {str(answer)[:200]}")
+        self.figures.uploads.append(time.monotonic() - began)
+
+    def new_run(self) -> str:
+        return f"v{self.random.randrange(36**8):x}"
+
+
+async def crowd(server: Server, settings: list[dict], expected: list, seconds: float) -> tuple[Figures, list[float]]:
+    """All visitors at once; the figures, and the memory of the server every half second."""
+    figures, sizes = Figures(), []
+    until = time.monotonic() + seconds
+    async with new_http(server.url) as http:
+        events = await events_of(http)
+        everybody = zip(range(len(settings)), settings, expected, strict=True)
+        tasks = [asyncio.create_task(Visitor(*one, figures).come(http, events, until)) for one in everybody]
+        while not all(task.done() for task in tasks):
+            sizes.append(memory(server.process.pid))
+            await asyncio.sleep(0.5)
+        await asyncio.gather(*tasks)
+    return figures, sizes
+
+
+async def models_of(server: Server) -> dict[str, list[str]]:
+    async with new_http(server.url) as http:
+        hello = await Tab(http, await events_of(http)).ask("hello", None)
+    return {model["name"]: model["names"] for model in hello["models"]}
+
+
+def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
+    """Let the visitors in, twice: to warm the server, then to count. Whether all is well comes last."""
+    settings = wishes(args.visitors, asyncio.run(models_of(server)))
+    expected = reference(settings, args.model, args.threads)
+    warm, _ = asyncio.run(crowd(server, settings, expected, 0))
+    time.sleep(args.idle + SETTLING)
+    before, began = memory(server.process.pid), time.monotonic()
+    figures, sizes = asyncio.run(crowd(server, settings, expected, 60 * args.minutes))
+    took = time.monotonic() - began
+    time.sleep(args.idle + SETTLING)
+    after = memory(server.process.pid)
+    growth = 100 * (after / before - 1)
+    figures.lost, figures.crossed = warm.lost + figures.lost, warm.crossed + figures.crossed
+    tracebacks = server.log().count("Traceback (most recent call last)")
+    good = not (figures.lost or figures.crossed or tracebacks) and figures.finished > 0 and growth <= args.growth
+    return figures, table(args, figures, took, tracebacks, (before, max(sizes), after, growth)), good
+
+
+def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: int, sizes: tuple) -> dict:
+    before, peak, after, growth = sizes
+    return {
+        "visitors": args.visitors,
+        "visits": figures.visits,
+        "minutes": f"{took / 60:.1f}",
+        "load of the machine": f"{os.getloadavg()[0]:.1f}",
+        "runs finished": figures.finished,
+        "runs lost": f"{len(figures.lost)} {figures.lost[:3] or ''}",
+        "chains or frames of others": f"{len(figures.crossed)} {figures.crossed[:3] or ''}",
+        "tabs closed in the middle of a run": figures.left_midway,
+        "times that the queue was full": figures.waited_for_a_place,
+        "steps a second": f"{figures.steps / took:.1f} ({CHAINS} chains each)",
+        "first frame, p50 / p95": percentiles(figures.first_frame),
+        "steer to shown, p50 / p95": percentiles(figures.steer),
+        "uploads": len(figures.uploads),
+        "upload to answer, p50 / p95": percentiles(figures.uploads),
+        "tracebacks in the log": tracebacks,
+        "memory before / peak / after": f"{before:.0f} / {peak:.0f} / {after:.0f} MB ({growth:+.1f} %)",
+    }
+
+
+def percentiles(values: list[float]) -> str:
+    if not values:
+        return "-"
+    values = sorted(values)
+    return " / ".join(f"{values[min(len(values) - 1, int(share * len(values)))]:.2f} s" for share in (0.5, 0.95))
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--model", action="append", default=[], help="a model besides the bundled ones")
+    parser.add_argument("--threads", type=int, default=1, help="of the server and of the reference")
+    parser.add_argument("--idle", type=int, default=30, help="seconds after which the server forgets who has left")
+    parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise")
+    parser.add_argument("--reference", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    args = options(words)
+    if args.reference:
+        sys.path.insert(0, str(ROOT))
+        print_reference(args.model)
+        return 0
+    variables = {"GIBBS_JEM_IDLE_SECONDS": str(args.idle), "OMP_NUM_THREADS": str(args.threads)}
+    with tempfile.TemporaryDirectory() as folder:
+        server = start_server(Path(folder) / "log.txt", [Path(model) for model in args.model], **variables)
+        try:
+            _, rows, good = measure(server, args)
+        finally:
+            stop_server(server)
+    for name, value in rows.items():
+        print(f"{name:38}{value}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
