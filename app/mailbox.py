@@ -18,20 +18,26 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 _folder: Path | None = None
+_owner = 0  # the process that made it
 _making = threading.Lock()  # a visitor's first run and first wish come at the same moment and must share a folder
 _writing = threading.Lock()  # letters are written by the server's process alone
 
 
 def folder() -> Path:
     """A private directory of this server, removed when it ends."""
-    global _folder
+    global _folder, _owner
     with _making:
         if _folder is None:
             _folder = Path(tempfile.mkdtemp(prefix="gibbs-jem-mail-"))
-            owner = os.getpid()
-            # A forked sampler inherits this handler and must not empty the server's mailboxes when it exits.
-            atexit.register(lambda: os.getpid() == owner and shutil.rmtree(_folder, ignore_errors=True))
+            _owner = os.getpid()
+            atexit.register(remove_folder)
         return _folder
+
+
+def remove_folder() -> None:
+    """When the server ends. A forked sampler inherits this and must not empty the server's mailboxes when it exits."""
+    if _folder is not None and os.getpid() == _owner:
+        shutil.rmtree(_folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)

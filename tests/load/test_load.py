@@ -23,9 +23,13 @@ def model(tiny_bundle: Bundle) -> str:
 
 @pytest.fixture(scope="module")
 def server(model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[visitors.Server]:
-    server = visitors.start_server(tmp_path_factory.mktemp("load") / "log.txt", [Path(model)], **QUICK)
+    folder = tmp_path_factory.mktemp("load")
+    server = visitors.start_server(folder / "log.txt", [Path(model)], TMPDIR=str(folder), **QUICK)
     yield server
+    assert list(folder.glob("gibbs-jem-mail-*"))
     visitors.stop_server(server)
+    assert not list(folder.glob("gibbs-jem-mail-*"))  # a server that is told to end leaves no letters
+    assert server.process.returncode == 0
 
 
 def test_visitors_keep_to_their_own_chains(server: visitors.Server, model: str) -> None:
