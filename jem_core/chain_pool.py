@@ -1,5 +1,6 @@
 """The persistent chains of a training run: where they start, what is asked of them, when they begin anew."""
 
+import math
 from dataclasses import replace
 
 import torch
@@ -13,6 +14,8 @@ from jem_core.gaussian import LowRankGaussian, Preconditioner
 from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.objectives import random_conditions
 from jem_core.samplers import ChainState, LangevinSettings, Sampler, draw_free_labels, saturated
+
+STEP_RATE = 0.1  # how quickly the Langevin step follows: 2 % an iteration when half of the steps go uphill
 
 
 class ChainPool:
@@ -106,11 +109,39 @@ class ChainPool:
         stuck = saturated(chains.x) | (distance > self.config.stuck_spreads)
         return chains, stuck, (distance < -self.config.behind_spreads) & ~stuck
 
-    def set_step(self, grad_coef: float) -> None:
-        """Langevin steps with this coefficient from now on."""
-        if grad_coef != self.sampler.settings.grad_coef:
-            settings = replace(self.sampler.settings, grad_coef=grad_coef)
-            self.sampler = Sampler(self.sampler.name, self.sampler.model, settings)
+    def walk(self, chains: ChainState, steps: int) -> tuple[ChainState, ChainState, float]:
+        """(chains after these steps, the same before the last of them, the share of steps that went uphill in energy).
+
+        The first step is not counted: there is nothing before it to compare with.
+        """
+        height, uphill = None, []
+        for _ in range(steps):
+            before = chains
+            chains, info = self.sampler.step(chains, self.generator)
+            if height is not None:
+                uphill.append((info.log_marginal < height).float().mean())
+            height = info.log_marginal
+        return chains, before, torch.stack(uphill).mean().item() if uphill else self.config.uphill_target
+
+    @property
+    def grad_coef(self) -> float:
+        """The coefficient of the next Langevin steps."""
+        return self.sampler.settings.grad_coef
+
+    @grad_coef.setter
+    def grad_coef(self, value: float) -> None:
+        settings = replace(self.sampler.settings, grad_coef=min(value, self.config.grad_coef))
+        self.sampler = Sampler(self.sampler.name, self.sampler.model, settings)
+
+    def adapt(self, uphill: float) -> None:
+        """A smaller coefficient when too many steps went uphill, a larger one when few did.
+
+        As the energy sharpens, a fixed step begins to overshoot its valleys: about half of the steps go uphill, chains
+        stay above the data's energy, the model takes that for a success and sharpens further. Left alone, this is how
+        training diverges. Chains that only lag behind go downhill all the time and ask for a larger step.
+        """
+        if self.config.uphill_target:
+            self.grad_coef *= math.exp(STEP_RATE * (self.config.uphill_target - uphill))
 
     def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""

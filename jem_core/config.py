@@ -42,6 +42,7 @@ SHARES = {
     "chain_blur",
     "final_phase",
     "final_rate",
+    "uphill_target",
     "ema",
     "adam_beta1",
     "adam_beta2",
@@ -85,10 +86,8 @@ class TrainConfig:
     steps_per_sweep: int = 1
     final_langevin_steps: int = 0  # of the last final_phase of the run; 0: the same
     final_phase: float = 0.2
-    grad_coef: float = 1.0
-    final_grad_coef: float = (
-        0.0  # grad_coef falls to this by the end: a sharper energy needs smaller steps; 0: constant
-    )
+    grad_coef: float = 1.0  # at most
+    uphill_target: float = 0.3  # share of steps that go uphill: grad_coef shrinks above it, grows below; 0: constant
     noise_std: float = 0.001
     grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off
@@ -156,16 +155,6 @@ class TrainConfig:
             share = (1 + math.cos(math.pi * min(1.0, iteration / self.iterations))) / 2
             return self.learning_rate * (self.final_rate + (1 - self.final_rate) * share)
         return self.learning_rate
-
-    def grad_coef_at(self, iteration: int) -> float:
-        """The Langevin coefficient of an iteration, falling by equal ratios.
-
-        As the energy sharpens, a fixed step begins to overshoot its valleys. Chains then stay above the data's energy,
-        the model takes that for a success and sharpens further: left alone, this is how training diverges.
-        """
-        if not self.final_grad_coef:
-            return self.grad_coef
-        return self.grad_coef * (self.final_grad_coef / self.grad_coef) ** min(1.0, iteration / self.iterations)
 
     def steps_at(self, iteration: int) -> int:
         """Langevin steps of an iteration: more in the final phase, where asked for."""

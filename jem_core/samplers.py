@@ -42,6 +42,7 @@ class StepInfo(NamedTuple):
     """What a step tells of each chain, at the image it started from; thrown away by whoever does not look."""
 
     energy: Tensor  # (N,) minus the sampler's own log target, without guidance
+    log_marginal: Tensor  # (N,) log p~(x, y_c), the free labels summed out: the same for both samplers
     grad_norm: Tensor  # (N,)
     flipped: Tensor  # (N, K) bool: labels that this step changed
     log_p_condition: Tensor  # (N,) log p(y_c | x), 0 when nothing is asked
@@ -169,6 +170,7 @@ class Sampler:
         grad_norm = grad.flatten(1).norm(dim=1)
         return StepInfo(
             energy=energy,
+            log_marginal=log_prob_from_logits(logits, state.condition, observed=state.condition != FREE),
             grad_norm=grad_norm,
             flipped=y != state.y,
             log_p_condition=log_p_condition(logits, state.condition),

@@ -127,11 +127,8 @@ class Trainer:
 
     def _contrast(self, x: Tensor, labels: Tensor) -> tuple[LossParts, dict[str, float]]:
         config, pool = self.config, self.pool
-        pool.set_step(config.grad_coef_at(self.iteration))
         chains, slots = pool.draw((config.chain_count or config.batch_size) // self.ranks)
-        for _ in range(config.steps_at(self.iteration)):
-            previous = chains
-            chains, _ = pool.sampler.step(chains, pool.generator)
+        chains, previous, uphill = pool.walk(chains, config.steps_at(self.iteration))
         moved_under = chains.y
         chains, stuck, behind = pool.finish(chains, self.data_level)
         use = ~(stuck | behind)
@@ -154,14 +151,18 @@ class Trainer:
             parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
         pool.keep(chains, slots, stuck)
         level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
-        now = list(distributed.average({"level": level, "spread": spread}).values())  # one measure for all ranks
+        *now, uphill = distributed.average({"level": level, "spread": spread, "up": uphill}).values()  # for all ranks
         self.data_level = [0.9 * old + 0.1 * new for old, new in zip(self.data_level or now, now, strict=True)]
+        step = pool.grad_coef
+        pool.adapt(uphill)
         gap = parts.chain_log_prob[use].mean().item() - level if use.any() else 0.0
         return parts, {
             "energy_gap": gap,
             "data_log_prob": level,
             "stuck": stuck.float().mean().item(),
             "behind": behind.float().mean().item(),
+            "uphill": uphill,
+            "grad_coef": step,
             "buffer_contrast": pool.contrast(chains.x),
         }
 
@@ -294,6 +295,7 @@ class Trainer:
             "best_accuracy": self.best_accuracy,
             "seconds": self.seconds,
             "data_level": list(self.data_level),
+            "grad_coef": self.pool.grad_coef,
             "ranks": self.ranks,
             "config": self.config.to_dict(),
         }
@@ -330,6 +332,7 @@ class Trainer:
             self.streams[name].set_state(value)
         facts = state["facts"]
         self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
+        self.pool.grad_coef = facts.get("grad_coef", self.config.grad_coef)
 
     def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
         """The finished model: averaged weights, start, a part of the buffer, label counts."""

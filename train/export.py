@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     config = make_config(facts["config"])
     dataset = Dataset.open(args.data)
     trainer = Trainer(config, dataset, args.run_directory, resume_from=found[-1])
-    sampling = sampling_defaults(config, facts["iteration"]) | {"guidance": args.guidance}
+    sampling = sampling_defaults(config, trainer.pool.grad_coef) | {"guidance": args.guidance}
     if args.steps:
         sampling["steps"] = args.steps
     training = {

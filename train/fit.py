@@ -133,7 +133,7 @@ class Watcher:
         if trainer.config.objective == "supervised":
             return
         bundle = trainer.bundle(
-            "preview", {"sampling": sampling_defaults(trainer.config, trainer.iteration)}, samples=64
+            "preview", {"sampling": sampling_defaults(trainer.config, trainer.pool.grad_coef)}, samples=64
         )
         folder = self.out / "pictures"
         folder.mkdir(exist_ok=True)
@@ -179,11 +179,11 @@ def plain_command(args: argparse.Namespace) -> str:
     return " ".join(words + args.overrides)
 
 
-def sampling_defaults(config: TrainConfig, iteration: int) -> dict:
-    """The sampling settings that a run hands to its model: those of the iteration that it has come to."""
+def sampling_defaults(config: TrainConfig, grad_coef: float) -> dict:
+    """The sampling settings that a run hands to its model, with the step that its chains have come to."""
     return {
         "steps": config.sample_steps,
-        "grad_coef": float(f"{config.grad_coef_at(iteration):.3g}"),
+        "grad_coef": float(f"{grad_coef:.3g}"),
         "noise_std": config.noise_std,
         "grad_clamp": config.grad_clamp or None,
         "steps_per_sweep": config.steps_per_sweep,

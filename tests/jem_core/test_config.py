@@ -82,9 +82,3 @@ def test_more_langevin_steps_at_the_end() -> None:
     config = make_config({"iterations": 100, "langevin_steps": 5, "final_langevin_steps": 20, "final_phase": 0.1})
     assert [config.steps_at(i) for i in (0, 89, 90, 99)] == [5, 5, 20, 20]
     assert make_config({"langevin_steps": 5}).steps_at(5999) == 5
-
-
-def test_the_step_shrinks_by_equal_ratios() -> None:
-    config = make_config({"iterations": 100, "grad_coef": 0.4, "final_grad_coef": 0.1})
-    assert [config.grad_coef_at(i) for i in (0, 50, 100, 150)] == pytest.approx([0.4, 0.2, 0.1, 0.1])
-    assert make_config({"grad_coef": 0.4}).grad_coef_at(5999) == 0.4

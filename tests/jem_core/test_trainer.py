@@ -46,8 +46,8 @@ TECHNIQUES = {
     "rate in steps": {"schedule": "steps", "decay_at": [2]},
     "warm start": {"supervised_iterations": 3},
     "PyTorch's first weights": {"init_gain": 0.0},
-    "fewer chains than images": {"chain_count": 4},
-    "smaller steps at the end": {"final_grad_coef": 0.1},
+    "fewer chains than images": {"chain_count": 4, "guard_contrast": 9.0},
+    "constant steps": {"uphill_target": 0.0},
     "longer at the end": {"final_langevin_steps": 5, "final_phase": 0.5},
     "no data noise": {"data_noise": 0.0},
 }
@@ -76,8 +76,8 @@ def test_techniques_change_the_run(tiny_dataset: Dataset, tmp_path: Path) -> Non
             run.iterate()
         ends[name] = weights(run)
     same = [n for n, end in ends.items() if n != "plain" and torch.equal(end, ends["plain"])]
-    # The first is the default; the second needs a stuck chain, which has a test of its own below.
-    assert same == ["semi-conditional chains", "no restarts"]
+    # The first is the default; the others need a stuck chain and an overshoot, which have tests of their own.
+    assert same == ["semi-conditional chains", "no restarts", "constant steps"]
 
 
 def test_the_classifier_learns(tiny_dataset: Dataset, tmp_path: Path) -> None:
