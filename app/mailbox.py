@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -21,6 +22,9 @@ _folder: Path | None = None
 _owner = 0  # the process that made it
 _making = threading.Lock()  # a visitor's first run and first wish come at the same moment and must share a folder
 _writing = threading.Lock()  # letters are written by the server's process alone
+MOST_KEPT = 1_000
+_kept: dict[str, Letter] = {}  # letters that could not be written: the disk is full
+log = logging.getLogger("gibbs_jem")
 
 
 def folder() -> Path:
@@ -28,7 +32,10 @@ def folder() -> Path:
     global _folder, _owner
     with _making:
         if _folder is None:
-            _folder = Path(tempfile.mkdtemp(prefix="gibbs-jem-mail-"))
+            try:
+                _folder = Path(tempfile.mkdtemp(prefix="gibbs-jem-mail-"))
+            except OSError:
+                _folder = Path(os.devnull) / "mail"  # nothing can be written there: letters stay in memory
             _owner = os.getpid()
             atexit.register(remove_folder)
         return _folder
@@ -66,15 +73,27 @@ class Mailbox:
             if present is not None and present.order > letter.order:
                 return False
             partial = self.path.with_suffix(".partial")
-            partial.write_text(json.dumps(asdict(letter)))
-            partial.replace(self.path)
+            try:
+                partial.write_text(json.dumps(asdict(letter)))
+                partial.replace(self.path)
+                _kept.pop(self.path.name, None)
+            except OSError as error:
+                if not _kept:
+                    log.warning("Letters stay in memory, because %s cannot be written: %s", self.path.parent, error)
+                _kept[self.path.name] = letter
+                if len(_kept) > MOST_KEPT:
+                    del _kept[next(iter(_kept))]
         return True
 
     def read(self) -> Letter | None:
         """The newest letter; None when there is none (the visitor has left)."""
-        with suppress(FileNotFoundError):
+        if self.path.name in _kept:
+            return _kept[self.path.name]
+        with suppress(FileNotFoundError, NotADirectoryError):
             return Letter(**json.loads(self.path.read_text()))
         return None
 
     def drop(self) -> None:
-        self.path.unlink(missing_ok=True)
+        _kept.pop(self.path.name, None)
+        with suppress(OSError):
+            self.path.unlink()

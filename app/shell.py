@@ -8,7 +8,10 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.cache import VARIABLE, writable_cache
+
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no request leaves the machine
+os.environ[VARIABLE] = writable_cache()
 
 import gradio as gr
 from starlette.middleware import Middleware

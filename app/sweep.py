@@ -63,7 +63,7 @@ async def sweep(blocks: gr.Blocks, idle_seconds: float) -> None:
 
 def _empty_old_boxes(since: float) -> None:
     """Not every visitor says goodbye; a run whose box is gone goes on with its last wish."""
-    for box in mailbox.folder().iterdir():
-        with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):  # a box that was just emptied; letters that stay in memory
+        for box in mailbox.folder().iterdir():
             if box.stat().st_mtime < since:
                 box.unlink()

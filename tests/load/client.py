@@ -17,9 +17,9 @@ from gradio_client.utils import apply_diff
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
-from serve import ROOT, Server, start_server, stop_server
+from serve import ROOT, Server, free_port, start_server, stop_server
 
-__all__ = ["ROOT", "Server", "start_server", "stop_server"]  # both scripts take them from here
+__all__ = ["ROOT", "Server", "free_port", "start_server", "stop_server"]  # both scripts take them from here
 TIMEOUT = httpx.Timeout(120)
 
 
