@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint browser clean
+.PHONY: demo test lint audit browser clean
 
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
@@ -14,6 +14,11 @@ test: $(VENV)/dev.done browser
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# Known weaknesses of the pinned packages; asks the public advisory databases, so it needs the network.
+audit: $(VENV)/app.done
+	$(BIN)/python -m pip install --quiet pip-audit==2.10.1
+	$(BIN)/pip-audit --strict -r requirements.txt
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -15,8 +15,6 @@ from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.objectives import random_conditions
 from jem_core.samplers import ChainState, LangevinSettings, Sampler, draw_free_labels, saturated
 
-STEP_RATE = 0.1  # how quickly the Langevin step follows: 2 % an iteration when half of the steps go uphill
-
 
 class ChainPool:
     """One rank's chains: a joint buffer, the sampler that moves them, and the training labels they are asked from."""
@@ -141,7 +139,7 @@ class ChainPool:
         training diverges. Chains that only lag behind go downhill all the time and ask for a larger step.
         """
         if self.config.uphill_target:
-            self.grad_coef *= math.exp(STEP_RATE * (self.config.uphill_target - uphill))
+            self.grad_coef *= math.exp(self.config.uphill_rate * (self.config.uphill_target - uphill))
 
     def neighbours(self, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Buffer samples for the entropy part of the KL term, and which chains (drawn from `slots`) they once were."""

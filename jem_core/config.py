@@ -88,6 +88,7 @@ class TrainConfig:
     final_phase: float = 0.2
     grad_coef: float = 1.0  # at most
     uphill_target: float = 0.3  # share of steps that go uphill: grad_coef shrinks above it, grows below; 0: constant
+    uphill_rate: float = 0.1  # how quickly: 2 % an iteration when the share is off by a fifth
     noise_std: float = 0.001
     grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off
