@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from jem_core import checkpoint
+from jem_core.bundle import SAMPLING_DEFAULTS
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
 from jem_core.data.held_out import NAMED_LISTS
@@ -21,8 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, help="the model directory to write")
     parser.add_argument("--checkpoint", choices=("best", "last"), default="best", help="which one (best)")
     parser.add_argument("--samples", type=int, default=256, help="buffer samples to keep (256)")
-    parser.add_argument("--steps", type=int, help="default Langevin steps of the model (the run's sample_steps)")
-    parser.add_argument("--guidance", type=float, default=1.0, help="default weight on log p(y_c | x) (1, the paper's)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"a sampling setting of the model in place of the run's, may be repeated: {', '.join(SAMPLING_DEFAULTS)}",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,12 +40,11 @@ def run(args: argparse.Namespace) -> int:
     config = make_config(facts["config"])
     dataset = Dataset.open(args.data)
     trainer = Trainer(config, dataset, args.run_directory, resume_from=found[-1])
-    sampling = sampling_defaults(config, trainer.pool.grad_coef) | {"guidance": args.guidance}
-    if args.steps:
-        sampling["steps"] = args.steps
+    sampling = sampling_defaults(config, trainer.pool.grad_coef) | settings(args.set)
     training = {
         "data_command": data_command(dataset, args.data),
         "command": fit_commands(args.run_directory, facts["iteration"]),
+        "export_command": export_command(args),
         "hardware": notes["hardware"],
         "iterations": facts["iteration"],
         "seconds": round(facts["seconds"]),
@@ -58,6 +63,29 @@ def run(args: argparse.Namespace) -> int:
     size = sum(path.stat().st_size for path in args.out.iterdir() if path.is_file())
     print(f"{args.out}: iteration {facts['iteration']}, {size / 1e6:.1f} MB. Next: python -m train evaluate {args.out}")
     return 0
+
+
+def settings(words: list[str]) -> dict[str, float | int]:
+    """Sampling settings from KEY=VALUE, each a finite number of at least 0."""
+    chosen = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if key not in SAMPLING_DEFAULTS or not equals:
+            raise ValueError(f"--set {word}: expected KEY=VALUE with one of {', '.join(SAMPLING_DEFAULTS)}.")
+        whole = isinstance(SAMPLING_DEFAULTS[key], int)
+        try:
+            chosen[key] = int(text) if whole else float(text)
+        except ValueError:
+            raise ValueError(f"--set {word}: expected a {'whole ' if whole else ''}number.") from None
+        if not 0 <= chosen[key] < float("inf"):
+            raise ValueError(f"--set {word}: expected a finite number of at least 0.")
+    return chosen
+
+
+def export_command(args: argparse.Namespace) -> str:
+    words = ["python -m train export", f"runs/{args.run_directory.name}", f"--data data/{args.data.name}"]
+    words += [f"--name {args.name}", f"--out models/{args.name}", f"--checkpoint {args.checkpoint}"]
+    return " ".join(words + [f"--set {word}" for word in args.set])
 
 
 def fit_commands(run: Path, iteration: int) -> str:
