@@ -12,6 +12,7 @@ PRESETS: tuple[tuple[str, dict], ...] = (
     ("Bald, no beard", {"with": ["Bald"], "without": ["Beard"]}),
     ("Blond with bangs", {"with": ["Blond_Hair", "Bangs"]}),
     ("Smiling, not male", {"with": ["Smiling"], "without": ["Male"]}),
+    ("Blond man", {"with": ["Male", "Blond_Hair"]}),
 )
 MOST = 5
 
