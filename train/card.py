@@ -279,7 +279,7 @@ def _prediction(evaluation: dict) -> list[str]:
 def _making(config: dict, evaluation: dict) -> list[str]:
     training = config.get("training", {})
     commands = [training.get("data_command"), training.get("command"), training.get("export_command")]
-    commands = [shown(command) for command in [*commands, evaluation["command"]] if command]
+    commands = [shown(command) for command in [*commands, evaluation["command"], evaluation.get("added_by")] if command]
     facts = [f"{training[key]:,} {key}" for key in ("iterations", "seconds") if key in training]
     facts += [training["hardware"]] if "hardware" in training else []
     parts = ["## How it was made", "```\n" + "\n".join(commands) + "\n```"]

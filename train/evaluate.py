@@ -17,16 +17,17 @@ from jem_core.data.dataset import Dataset
 from jem_core.draws import DRAWS, mean_prediction
 from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
-from jem_core.synthesis import KEEP_OF, POOLED, summary
+from jem_core.synthesis import KEEP_OF, POOLED, Drawn, summary
 from train.fit import hardware
 from train.judging import VARIANTS, Setting, draw_plan, factored, fidelity, heat_map, main_figures, variants
 from train.measures import measures, print_measures
 from train.pictures import condition_sheet, save_picture, shown_conditions
-from train.plan import make_plan, quick_plan
+from train.plan import Plan, make_plan, quick_plan
 
 FORMAT = 1
 GATE_IMAGES, ORDINARY_IMAGES = 800, 150  # eight draws each
 QUICK_IMAGES = 400
+ADDED_CHAINS = 20  # a pair, of both models
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
     parser.add_argument(
         "--heatmap", type=int, nargs="?", const=4, default=0, metavar="N", help="also pairs.json, N chains a pair (4)"
+    )
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep the evaluation that is there, add what --jem and --heatmap ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -60,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"The judge was trained on other attributes or another size than {bundle.name}.")
     if args.quick:
         return quick(bundle, dataset, judge, args, began)
+    if args.add:
+        return add(bundle, dataset, judge, args)
     evaluation = {
         "format": FORMAT,
         "model": bundle.name,
@@ -146,6 +154,14 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn)
     free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
     part["fidelity"] = fidelity(setting, free, part["synthesis"])
+    part |= extras(setting, args, plan, drawn)
+    part["samples"] = sample_sheet(bundle, args)
+    return part
+
+
+def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[str, list[Drawn]]) -> dict:
+    """What is made only when asked for: plain JEM beside the model, and the map of all pairs."""
+    bundle, part = setting.bundle, {}
     if args.jem:
         jem = Bundle.read(args.jem)
         if jem.names != bundle.names or jem.model.image_size != bundle.model.image_size:
@@ -153,8 +169,26 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
         part["factored_jem"] = factored(setting, jem, plan, drawn)
     if args.heatmap:
         write_json(args.model / "pairs.json", heat_map(setting, args.heatmap) | {"model": bundle.name})
-    part["samples"] = sample_sheet(bundle, args)
     return part
+
+
+def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
+    """The extras alone, put beside the figures that an earlier run wrote."""
+    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap):
+        raise ValueError("--add needs a model that was evaluated and samples, and one of --jem and --heatmap.")
+    setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
+    plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
+    plan.singles, plan.triples = [], []
+    part = extras(setting, args, plan, draw_plan(setting, plan) if args.jem else {})
+    evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
+    evaluation["measures"] = measures(evaluation)
+    bundle.reports["evaluation"] = evaluation
+    write_json(args.model / "evaluation.json", evaluation)
+    from train.card import write_card
+
+    write_card(args.model)
+    print(f"Added to {args.model}: {', '.join([*part, *(['pairs.json'] if args.heatmap else [])])}.")
+    return 0
 
 
 def judge_facts(judge: Judge) -> dict:

@@ -201,3 +201,24 @@ def test_no_evaluation_no_card(tiny_bundle, tmp_path, capsys):
     assert "evaluation.json" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"evaluation\.json"):
         write_report(tmp_path / "model", tmp_path / "page.html")
+
+
+def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_path, capsys):
+    shutil.copytree(measured, tmp_path / "copy")
+    folder = tmp_path / "copy"
+    before = read(folder)
+    (folder / "model" / "pairs.json").unlink()
+    assert evaluate(folder, tiny_dataset, "--add", "--jem", str(folder / "jem"), "--samples", "4") == 0
+    after = read(folder)
+    assert after["prediction"] == before["prediction"]
+    assert after["synthesis"] == before["synthesis"]
+    assert after["factored_jem"] != before["factored_jem"]
+    rows = {row["key"]: row["value"] for row in after["measures"]}
+    assert (
+        rows["factored_direct_seen_pairs"] == after["factored_jem"]["seen_pairs"]["summary"]["direct"]["judged_right"]
+    )
+    assert (folder / "model" / "pairs.json").is_file()
+    assert after["added_by"].startswith("python -m train evaluate")
+    words = ["evaluate", str(folder / "model"), "--data", str(tiny_dataset.directory), "--judge", str(folder / "judge")]
+    assert main([*words, "--add"]) == 2
+    assert "one of --jem and --heatmap" in capsys.readouterr().err
