@@ -18,8 +18,8 @@ SEEN_PAIRS = 7
 TRIPLES = 3
 MAIN = 100
 MEASURES = ("singles", "seen_pairs", "held_out_pairs", "triples")
-# Chain steps that ten minutes on two slow cores leave for synthesis: 550 a second at 32 px, 160 at 64 px.
-BUDGET = {32: 300_000, 64: 86_000, 128: 20_000}
+# Chain steps that about ten minutes on two cores leave for synthesis: slow ones make 550 a second at 32 px.
+BUDGET = {32: 300_000, 64: 115_000, 128: 30_000}
 
 
 @dataclass

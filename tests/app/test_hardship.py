@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from load.client import Tab, events_of, free_port, new_http
+from load.client import Tab, aside, events_of, free_port, new_http
 
 from app import mailbox
 from app.cache import VARIABLE
@@ -51,7 +51,7 @@ def test_the_app_says_so_and_samples(trouble: str, tiny_bundle: Bundle, tmp_path
     )
     try:
         wait_until_it_answers(process, f"http://127.0.0.1:{port}")
-        frame = asyncio.run(last_frame(f"http://127.0.0.1:{port}"))
+        frame = aside(asyncio.run, last_frame(f"http://127.0.0.1:{port}"))
         assert (frame["status"], frame["step"]) == ("paused", 4)
     finally:
         process.terminate()

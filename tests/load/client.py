@@ -8,9 +8,10 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import httpx
 from gradio_client.utils import apply_diff
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 from serve import ROOT, Server, free_port, start_server, stop_server
 
 __all__ = ["ROOT", "Server", "free_port", "start_server", "stop_server"]  # both scripts take them from here
+Result = TypeVar("Result")
 TIMEOUT = httpx.Timeout(120)
 
 
@@ -121,6 +123,12 @@ class Tab:
                     if value is None:
                         yield next(iter(message["output"]["data"]), None)
                     return
+
+
+def aside(function: Callable[..., Result], *arguments: object) -> Result:
+    """Call it in a thread of its own: asyncio.run refuses where a loop runs already, as beside Playwright's."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *arguments).result()
 
 
 def memory(pid: int) -> float:

@@ -11,6 +11,7 @@ import pytest
 
 from jem_core.bundle import Bundle
 from tests.load import fuzz, visitors
+from tests.load.client import aside
 
 QUICK = {"GIBBS_JEM_RUN_SECONDS": "5", "GIBBS_JEM_RUN_STEPS": "150", "GIBBS_JEM_SAMPLE_STEPS": "5"}
 QUICK |= {"GIBBS_JEM_BEST_OF": "2", "GIBBS_JEM_IDLE_SECONDS": "1"}
@@ -35,7 +36,7 @@ def server(model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[vis
 def test_visitors_keep_to_their_own_chains(server: visitors.Server, model: str) -> None:
     # So short a visit says nothing of memory: the whole script does.
     args = visitors.options(["--visitors", "3", "--minutes", "0.05", "--model", model, "--idle", "1", "--growth", "50"])
-    figures, rows, good = visitors.measure(server, args)
+    figures, rows, good = aside(visitors.measure, server, args)
     assert good, rows
     assert figures.finished >= 6
     assert figures.steer
@@ -43,13 +44,15 @@ def test_visitors_keep_to_their_own_chains(server: visitors.Server, model: str) 
 
 
 def test_chains_of_another_seed_are_noticed(server: visitors.Server) -> None:
-    settings = visitors.wishes(1, asyncio.run(visitors.models_of(server)))
-    figures, _ = asyncio.run(visitors.crowd(server, settings, [["0" * 16] * len(visitors.PAUSES)], 0))
+    settings = visitors.wishes(1, aside(asyncio.run, visitors.models_of(server)))
+    crowd = visitors.crowd(server, settings, [["0" * 16] * len(visitors.PAUSES)], 0)
+    figures, _ = aside(asyncio.run, crowd)
     assert len(figures.crossed) == len(visitors.PAUSES)
 
 
 def test_no_hostile_request_breaks_the_server(server: visitors.Server, model: str) -> None:
-    counts, bad = asyncio.run(fuzz.fuzz(server, fuzz.options(["--uploads", "20", "--calls", "150", "--model", model])))
+    args = fuzz.options(["--uploads", "20", "--calls", "150", "--model", model])
+    counts, bad = aside(asyncio.run, fuzz.fuzz(server, args))
     total = sum(counts.values(), Counter())
     assert total.total() == 170
     assert total["answered"] > 10
