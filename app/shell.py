@@ -14,6 +14,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no request leaves 
 os.environ[VARIABLE] = writable_cache()
 
 import gradio as gr
+import torch
 from starlette.middleware import Middleware
 
 from app import api, compare, guard, mailbox, photo, photo_api, studio, sweep
@@ -86,6 +87,9 @@ def launch_options() -> dict:
 
 
 def launch(demo: gr.Blocks, chosen: argparse.Namespace) -> None:
+    if "OMP_NUM_THREADS" not in os.environ:
+        # One core is left to encode and serve: sampling in as many threads as cores waits for the slowest of them.
+        torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
     signal.signal(signal.SIGTERM, _end)
     demo.launch(server_name=chosen.host, server_port=chosen.port, **launch_options())
 

@@ -129,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", default=[], help="a model directory besides the bundled ones")
     parser.add_argument("--chains", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() - 1))
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--toggles", type=int, default=15)
     figures = measure(parser.parse_args())

@@ -63,7 +63,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
-        server = start_server(Path(folder) / "log.txt", [], OMP_NUM_THREADS="2")
+        server = start_server(Path(folder) / "log.txt", [])
         try:
             take(browser, server.url, args.out, args.seconds)
         finally:
