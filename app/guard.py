@@ -83,7 +83,9 @@ class Replay:
 async def _checked(path: str, receive: Receive, blocks: gr.Blocks) -> tuple[Response | None, bytes]:
     """A refusal, or the body as strict JSON: no NaN, no half characters, no number that an answer could not repeat."""
     kind, _, rest = path.partition("/")
-    if kind not in ("queue", "run", "api", "call", "cancel", "reset") or (kind == "queue" and rest != "join"):
+    tools = kind == "mcp" and blocks.mcp_server  # what they call comes back here as a call
+    plain = kind in ("run", "api", "call", "cancel", "reset") or path == "queue/join"
+    if not (plain or tools):
         return _no(404, "There is nothing to post to here."), b""
     body = await _read(receive)
     if body is None:
@@ -92,7 +94,7 @@ async def _checked(path: str, receive: Receive, blocks: gr.Blocks) -> tuple[Resp
         values = orjson.loads(body)
         if not isinstance(values, dict):
             raise ValueError(f"The request is a {type(values).__name__}; expected names with values.")
-        if kind not in ("cancel", "reset"):
+        if kind not in ("cancel", "reset", "mcp"):
             _check_event(kind, rest, values, blocks)
         strict = orjson.dumps(values)
         if FILE in strict:

@@ -77,7 +77,9 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=600)
     parser.add_argument("--objective", default="gibbs-jem")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--init-gain", type=float, default=1.3)
+    parser.add_argument("--cross-entropy-weight", type=float, default=1.0)
     parser.add_argument("--chain-count", type=int, default=8)
     parser.add_argument("--langevin-steps", type=int, default=3)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -95,6 +97,8 @@ def main() -> None:
             start_rank=16,
             learning_rate=args.learning_rate,
             ema=0.99,
+            init_gain=args.init_gain,
+            cross_entropy_weight=args.cross_entropy_weight,
             seed=seed,
             evaluate_every=args.iterations,
             sample_steps=1,
