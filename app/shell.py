@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import signal
 from collections.abc import Sequence
@@ -97,4 +98,6 @@ def launch(demo: gr.Blocks, chosen: argparse.Namespace) -> None:
 def _end(*_: object) -> None:
     """At once, whatever is running: a polite end waits ten seconds for open pages, a hasty one aborts in torch."""
     mailbox.remove_folder()
+    for worker in multiprocessing.active_children():  # ZeroGPU's: no longer ours to end once this process is gone
+        worker.kill()
     os._exit(0)

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in WHOLE:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help="the model's own by default")
     parser.add_argument("--out", type=Path, default=Path("grid.png"), help="the grid as PNG (grid.png)")
-    parser.add_argument("--gif", type=Path, help="also an animation of the run, GIF or WebP by its ending")
+    parser.add_argument("--gif", type=Path, help="also an animation: .webp (small) or .gif (large)")
     parser.add_argument("--scale", type=int, help="enlarge each pixel; up to 128 pixels an image by default")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
 

@@ -1,5 +1,6 @@
 """The whole app as on a ZeroGPU Space, in the browser: the chains run in forked workers, the page notices nothing."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -43,7 +44,8 @@ def space(models: list[Path], tmp_path: Path) -> Iterator[tuple[str, int, Path]]
                 time.sleep(0.2)
         yield url, process.pid, log
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # its workers too
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # its workers too
         process.wait()
 
 
@@ -70,4 +72,21 @@ def test_chains_run_are_steered_and_pause_in_a_worker(space: tuple[str, int, Pat
     assert studio.step == paused + 1, "a step goes on from the chains that a worker gave back"
     assert studio.digest != digest
     studio.clean()
+    paused = studio.step
+    studio.press("toggle")
+    studio.wait_step(paused + 3)
+    running = workers(server)
+    assert running
+    os.kill(server, signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    while any(alive(process) for process in (server, *running)):
+        assert time.monotonic() < deadline, "the end of the server must be the end of its workers"
+        time.sleep(0.1)
     assert "Traceback" not in log.read_text()
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
