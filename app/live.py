@@ -21,6 +21,7 @@ FRAMES_PER_SECOND = 18  # at most; a browser that cannot keep up asks for fewer
 SLOWEST = 4  # frames a second even in slow motion, so that a visitor who left is noticed
 NAP = 0.03  # seconds between two looks at the mailbox while a slow run waits
 KEEP_EVERY = 1.0  # seconds: how often the chains themselves are handed over for safe keeping
+ARRIVED = "The chains have arrived, and rest. Toggle an attribute and they walk on; or press Continue."
 log = logging.getLogger("gibbs_jem")
 
 Step = tuple[dict, Chains | None]  # a frame, and the chains where they are to be kept
@@ -59,6 +60,7 @@ class Run:
         self.stepper: Stepper | None = None
         self.recorder = Recorder()
         self.caption = ""
+        self.since = 0  # the step at which the chains were last asked for something else, or told to go on
         self.frame_due = self.keep_due = self.step_due = 0.0
         self.times: deque[float] = deque(maxlen=200)
 
@@ -78,6 +80,7 @@ class Run:
 
     def _play(self) -> Iterator[Step]:
         began, first = time.monotonic(), self.chains.step
+        self.since = first
         while True:
             while True:
                 if not self.look():
@@ -92,6 +95,9 @@ class Run:
                 ):
                     yield self.frame("resting", still=True)
                     return
+                if self.arrived():
+                    yield self.frame("resting", still=True, message=ARRIVED)
+                    return
                 if now >= self.step_due:
                     break
                 if now >= self.frame_due + 1 / SLOWEST:
@@ -103,6 +109,11 @@ class Run:
                 return
             if time.monotonic() >= self.frame_due:
                 yield self.frame("running")
+
+    def arrived(self) -> bool:
+        """Energies go on falling when the faces are long there, and colours burn: so chains rest under a met wish."""
+        wish = self.settings
+        return not wish.steps and 0 < wish.rest <= self.chains.step - self.since
 
     def look(self) -> bool:
         """Read the mailbox and do as it says; False when another run has taken over."""
@@ -118,6 +129,8 @@ class Run:
             chains.film = Film(most=self.limits.film_frames)
             self.recorder.forget()
         self.stepper = Stepper(self.catalog, chains, settings)
+        if settings != self.settings:
+            self.since = chains.step
         self.chains, self.settings, self.letter = chains, settings, letter
         self.caption = str(condition_for(settings, self.catalog.bundle(settings.model)))
         self.step_due = self.frame_due = 0.0  # show the change at once

@@ -21,7 +21,7 @@ function wishesChanged() {
   paintChips();
   paintPresets();
   writeAddress();
-  post();
+  walkOn();
 }
 
 function buildChips() {

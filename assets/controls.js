@@ -13,6 +13,7 @@ const HELP = {
   seed: 'The same seed gives the same chains',
   guidance: 'Weight on what you ask for; 1 is the paper',
   steps: 'The run pauses by itself here; 0 never',
+  rest: 'Steps under one wish before the chains rest; 0 never',
   grad_coef: 'Multiplies the gradient', noise_std: 'Standard deviation of the noise',
   grad_clamp: 'Bound on each element of the gradient; 0 is none',
   preconditioner: 'Strength of the covariance preconditioner; 0 is off',
@@ -20,7 +21,7 @@ const HELP = {
   augment_every: 'Light blur at every n-th step; 0 never',
 };
 const MAIN = ['model', 'compare', 'chains', 'seed', 'sampler', 'start', 'guidance'];
-const ADVANCED = ['grad_coef', 'noise_std', 'preconditioner', 'steps_per_sweep', 'augment_every', 'grad_clamp', 'steps'];
+const ADVANCED = ['grad_coef', 'noise_std', 'preconditioner', 'steps_per_sweep', 'augment_every', 'grad_clamp', 'rest', 'steps'];
 
 function buildFields() {
   for (const [place, keys] of [['main', MAIN], ['advanced', ADVANCED]]) {
@@ -88,7 +89,7 @@ function settingsChanged(restarts) {
   paintFields();
   paintCredit();
   writeAddress();
-  if (restarts) reset(); else post();
+  if (restarts) reset(); else walkOn();
 }
 
 function paintCredit() {

@@ -16,6 +16,12 @@ function begin(action) {
 
 const post = () => { paintStatus(); trigger('steer', letter()); };
 
+// A new wish: running chains change course, resting ones set out again, paused ones wait for Run.
+function walkOn() {
+  if (store.status === 'resting') begin('run');
+  post();
+}
+
 function pause() {
   if (!store.playing) return Promise.resolve();
   store.playing = false;
@@ -36,7 +42,7 @@ function reset() {
   store.fresh += 1;
   store.step = 0;
   forgetTraces();
-  if (store.playing && store.status === 'running') post();
+  if (store.status === 'resting' || (store.playing && store.status === 'running')) walkOn();
   else { post(); if (store.status === 'best') act('run'); else begin('look'); }
 }
 

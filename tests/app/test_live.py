@@ -54,6 +54,30 @@ def test_pausing_and_going_on_changes_nothing(runtime):
     assert both.digest() == whole.digest()
 
 
+def test_chains_rest_and_walk_on(runtime):
+    frames, rested = run(SETTINGS.but(steps=0, rest=5))
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 5)
+    assert "Continue" in frames[-1]["message"]
+    frames, went_on = run(SETTINGS.but(steps=0, rest=5), chains=rested)
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 10)
+    assert went_on.digest() == run(SETTINGS.but(steps=10, rest=5))[1].digest(), "a rest changes no chain"
+
+
+def test_a_new_wish_puts_the_rest_off(runtime):
+    box, settings = Mailbox("rest"), SETTINGS.but(steps=0, rest=5)
+    box.drop()
+    box.post(letter_of(settings))
+    frames = []
+    for frame, _ in stream(box, "r", None, None, "run"):
+        frames.append(frame)
+        if len(frames) == 1:  # while the chains stand at step 0 nothing is put off, so wait for a step
+            continue
+        if frame["order"] == 1 and frame["status"] == "running":
+            box.post(letter_of(settings.but(wanted=("Framed",)), order=2))
+            asked_at = frame["step"]
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", asked_at + 5)
+
+
 def test_single_steps_add_up_to_a_run(runtime):
     chains = run(SETTINGS, action="look")[1]
     assert chains.step == 0

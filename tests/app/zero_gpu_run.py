@@ -19,7 +19,7 @@ from app.limits import Limits  # noqa: E402
 from app.mailbox import Letter, Mailbox  # noqa: E402
 from app.runtime import Runtime, install  # noqa: E402
 
-WISHES = {"model": "tiny", "chains": 4, "seed": 3, "speed": 0}
+WISHES = {"model": "tiny", "chains": 4, "seed": 3, "speed": 0, "rest": 0}
 
 
 def letter(order: int, wanted: list[str], playing: bool = True, steps: int = 0) -> Letter:

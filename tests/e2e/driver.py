@@ -34,7 +34,8 @@ class Studio:
             self.strangers.append(request.url)
 
     def open(self, address: str = "", **settings: object) -> Studio:
-        """Visit with these settings in the address and wait for the first picture."""
+        """Visit with these settings in the address and wait for the first picture; the chains rest only if told to."""
+        settings = {"rest": 0} | settings
         query = urlencode({key: ",".join(v) if isinstance(v, list) else v for key, v in settings.items()})
         self.page.goto(address or f"{self.url}/?{query}")
         self.until("() => window.gibbsJem?.counters?.frames > 0")

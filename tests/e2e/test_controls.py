@@ -74,7 +74,7 @@ def test_every_start_shows_other_images(visit, start):
     informed = studio.digest
     studio.choose("start", start)
     if start == "informed":
-        assert studio.digest == informed
+        studio.until("(old) => document.querySelector('.gj-canvas').dataset.digest === old", informed)
         return
     studio.until(
         "(old) => { const d = document.querySelector('.gj-canvas').dataset; return d.digest && d.digest !== old; }",
@@ -239,6 +239,18 @@ def test_a_spent_run_rests_and_continues(models: list[Path], new_context, tmp_pa
         studio.clean()
     finally:
         stop_server(server)
+
+
+def test_chains_rest_under_one_wish_and_walk_on_under_the_next(visit):
+    studio = visit(rest=12)
+    studio.wait_state("resting")
+    studio.still()
+    assert studio.step == 12
+    studio.until("() => document.querySelector('#gj-studio .gj-message')?.textContent.startsWith('The chains')")
+    studio.chip("Framed").click()
+    studio.wait_step(24)
+    studio.wait_state("resting")
+    studio.clean()
 
 
 def test_a_run_that_waits_for_a_place_says_so(models: list[Path], new_context, tmp_path):

@@ -57,7 +57,7 @@ def wishes(visitors: int, models: dict[str, list[str]]) -> list[dict]:
     for number in range(visitors):
         model = names[number % len(names)]
         attributes = models[model]
-        settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0}
+        settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0, "rest": 0}
         found.append(settings | {"with": [attributes[number % len(attributes)]]})
     return found
 
