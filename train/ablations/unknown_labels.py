@@ -74,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a prepared data set with complete labels")
     parser.add_argument("--rows", type=int, default=500, help="training rows (500)")
-    parser.add_argument("--iterations", type=int, default=600)
+    parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--objective", default="gibbs-jem")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--width", type=int, default=16)
