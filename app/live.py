@@ -21,7 +21,7 @@ FRAMES_PER_SECOND = 18  # at most; a browser that cannot keep up asks for fewer
 SLOWEST = 4  # frames a second even in slow motion, so that a visitor who left is noticed
 NAP = 0.03  # seconds between two looks at the mailbox while a slow run waits
 KEEP_EVERY = 1.0  # seconds: how often the chains themselves are handed over for safe keeping
-ARRIVED = "The chains have arrived, and rest. Toggle an attribute and they walk on; or press Continue."
+ARRIVED = "The chains have arrived. Toggle an attribute, or press Continue."
 log = logging.getLogger("gibbs_jem")
 
 Step = tuple[dict, Chains | None]  # a frame, and the chains where they are to be kept

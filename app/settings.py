@@ -42,7 +42,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("seed", "whole", "Seed", 0, low=0, high=2**31 - 1, restarts=True),
     Setting("speed", "number", "Steps a second", 30, low=0, high=200),  # 0: as fast as the machine can
     Setting("steps", "whole", "Pause at step", 0, low=0, high=1_000_000),  # 0: never
-    Setting("rest", "whole", "Rest after", 100, low=0, high=1_000_000),  # steps under one wish; 0: never
+    Setting("rest", "whole", "Rest after", 80, low=0, high=1_000_000),  # steps under one wish; 0: never
     Setting("guidance", "number", "Guidance", low=0, high=20, own=True),
     Setting("grad_coef", "number", "Gradient coefficient", low=0, high=100, own=True),
     Setting("noise_std", "number", "Noise", low=0, high=1, own=True),
@@ -70,7 +70,7 @@ class Settings:
     seed: int = 0
     speed: float = 30
     steps: int = 0
-    rest: int = 100
+    rest: int = 80
     guidance: float | None = None
     grad_coef: float | None = None
     noise_std: float | None = None
