@@ -70,7 +70,7 @@ function paintGate(reply) {
   const { gate } = reply;
   const box = find('.gjp-gate');
   box.dataset.verdict = gate.verdict || 'none';
-  box.replaceChildren(make('b', {}, gate.title), make('span', {}, gate.sentence), gate.auroc ? make('small', {}, gate.auroc) : null);
+  box.replaceChildren(make('b', {}, gate.title), make('span', {}, gate.sentence), ...(gate.auroc ? [make('small', {}, gate.auroc)] : []));
   for (const node of [right(), find('.gjp-said')]) node.classList.toggle('gjp-grey', reply.greyed);
 }
 
