@@ -60,7 +60,7 @@ class Run:
         self.stepper: Stepper | None = None
         self.recorder = Recorder()
         self.caption = ""
-        self.since = 0  # the step at which the chains were last asked for something else, or told to go on
+        self.since = 0  # the step at which this run began, or was asked for something else
         self.frame_due = self.keep_due = self.step_due = 0.0
         self.times: deque[float] = deque(maxlen=200)
 
@@ -80,7 +80,6 @@ class Run:
 
     def _play(self) -> Iterator[Step]:
         began, first = time.monotonic(), self.chains.step
-        self.since = first
         while True:
             while True:
                 if not self.look():

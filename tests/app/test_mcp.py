@@ -5,6 +5,7 @@ import base64
 from collections.abc import Iterator
 
 import pytest
+from load.client import aside
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Tool
@@ -32,7 +33,7 @@ def ask(address: str, tool: str = "", **arguments: object) -> tuple[list[Tool], 
             tools = (await session.list_tools()).tools
             return tools, await session.call_tool(tool, arguments) if tool else None
 
-    return asyncio.run(talk())
+    return aside(asyncio.run, talk())
 
 
 def test_two_tools_and_no_event_of_the_page(address):
