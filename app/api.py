@@ -28,7 +28,7 @@ def synthesize(
     model: str | None = None,
     steps: int | None = None,
     sampler: str = "marginalizing",
-    start: str = "informed",
+    start: str = "conditional",
     seed: int = 0,
     keep_best: int = 1,
     guidance: float | None = None,
@@ -42,7 +42,7 @@ def synthesize(
         model: the name of a model at hand; the default is the first.
         steps: Langevin steps; the default is the model's own.
         sampler: marginalizing or resampling.
-        start: informed, uniform, buffer-match or buffer-any.
+        start: conditional, informed, uniform, buffer-match or buffer-any.
         seed: the same seed gives the same images.
         keep_best: draw this many times n and keep the n that the model is surest of.
         guidance: weight on log p(y_c | x); 1 is the paper, the default is the model's own.
@@ -63,7 +63,7 @@ def _answer(values: dict, steps: int | None, keep_best: int) -> dict:
     catalog, limits = current().catalog, current().limits
     settings = read(values, catalog.attributes(), min(MOST_IMAGES, limits.chains))
     if settings.start == "photo":
-        raise ValueError("Start is 'photo'; choose one of informed, uniform, buffer-match, buffer-any.")
+        raise ValueError("Start is 'photo'; choose one of conditional, informed, uniform, buffer-match, buffer-any.")
     bundle = catalog.bundle(settings.model)
     condition = condition_for(settings, bundle)
     steps = _bounded("Steps", bundle.sampling["steps"] if steps is None else steps, limits.sample_steps)

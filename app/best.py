@@ -39,7 +39,8 @@ def keep_the_best(run: Run) -> Iterator[Step]:
         judged = [_judge(lane, run.stepper.kernels[i][0]) for i, lane in enumerate(run.chains.lanes)]
         kept = judged if kept is None else [_better(*pair, n) for pair in zip(kept, judged, strict=True)]
     film = before.film
-    run.chains = Chains(run.settings.start_key(), run.letter.fresh, [lane for lane, _ in kept], film, steered=True)
+    lanes = [lane for lane, _ in kept]
+    run.chains = Chains(run.settings.start_key(), run.settings.wish, run.letter.fresh, lanes, film, steered=True)
     run.stepper = Stepper(run.catalog, run.chains, run.settings)
     run.recorder.note(run.chains)
     yield run.frame("paused", still=True, message=f"The best {n} of {n * batches} chains after {steps} steps each.")

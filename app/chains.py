@@ -38,6 +38,7 @@ class Chains:
     """What is kept of a visitor between two runs."""
 
     key: tuple  # the settings that began them
+    wish: tuple  # what was asked when they began
     fresh: int  # the reset that began them
     lanes: list[Lane]
     film: Film = field(default_factory=Film)
@@ -46,6 +47,11 @@ class Chains:
     @property
     def step(self) -> int:
         return self.lanes[0].state.step
+
+    def continue_under(self, settings: Settings, fresh: int) -> bool:
+        """Whether these chains go on; before their first step another wish begins others, as starts know the wish."""
+        same_wish = self.step > 0 or self.wish == settings.wish
+        return same_wish and self.key == settings.start_key() and self.fresh == fresh
 
     def digest(self) -> str:
         """Equal images have equal digests, bit for bit."""
@@ -97,7 +103,7 @@ def begin(
         kernel = Sampler(sampler or settings.sampler, bundle.model)
         state = kernel.init(x, condition.tensor(len(x), bundle.device), randomness)
         lanes.append(Lane(title, model, sampler, state, randomness))
-    return Chains(settings.start_key(), fresh, lanes)
+    return Chains(settings.start_key(), settings.wish, fresh, lanes)
 
 
 def _fit(photo: Tensor | None, bundle: Bundle) -> Tensor:

@@ -123,7 +123,7 @@ class Run:
             return True
         settings = read(letter.settings, self.catalog.attributes())
         chains = self.chains
-        if chains is None or chains.key != settings.start_key() or chains.fresh != letter.fresh:
+        if chains is None or not chains.continue_under(settings, letter.fresh):
             chains = begin(self.catalog, settings, letter.fresh, self.photo)
             chains.film = Film(most=self.limits.film_frames)
             self.recorder.forget()

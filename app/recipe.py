@@ -6,7 +6,7 @@ import shlex
 
 from app.settings import BY_KEY, Settings
 
-SAFE_START = "informed"  # what a photo start becomes: a photograph does not travel in a line of text
+SAFE_START = "conditional"  # what a photo start becomes: a photograph does not travel in a line of text
 
 
 def as_python(settings: Settings, source: str, steps: int) -> str:

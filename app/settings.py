@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 from jem_core.samplers import SAMPLER_NAMES
 
-STARTS = ("informed", "uniform", "buffer-match", "buffer-any", "photo")
+STARTS = ("conditional", "informed", "uniform", "buffer-match", "buffer-any", "photo")
 COMPARISONS = ("none", "samplers", "models")
 LONGEST_TEXT = 200
 
@@ -37,7 +37,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("without", "names", "Without", default=()),
     Setting("compare", "choice", "Side by side", "none", choices=COMPARISONS, restarts=True),
     Setting("sampler", "choice", "Sampler", "marginalizing", choices=SAMPLER_NAMES),
-    Setting("start", "choice", "Start", "informed", choices=STARTS, restarts=True),
+    Setting("start", "choice", "Start", "conditional", choices=STARTS, restarts=True),
     Setting("chains", "whole", "Chains", 16, low=1, high=256, restarts=True),  # a server may allow fewer
     Setting("seed", "whole", "Seed", 0, low=0, high=2**31 - 1, restarts=True),
     Setting("speed", "number", "Steps a second", 30, low=0, high=200),  # 0: as fast as the machine can
@@ -65,7 +65,7 @@ class Settings:
     unwanted: tuple[str, ...] = ()
     compare: str = "none"
     sampler: str = "marginalizing"
-    start: str = "informed"
+    start: str = "conditional"
     chains: int = 16
     seed: int = 0
     speed: float = 30
@@ -90,6 +90,10 @@ class Settings:
         if changes.get("grad_clamp") == 0:
             changes["grad_clamp"] = None
         return changes
+
+    @property
+    def wish(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.wanted, self.unwanted
 
     def start_key(self) -> tuple:
         """Chains that began with another key are other chains; every other setting steers the same ones."""

@@ -2,14 +2,14 @@
 const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 0]; // steps a second; 0 is flat out
 const WORDS = {
   none: 'One grid', samplers: 'Two samplers', models: 'Two models',
-  informed: 'Informed noise', uniform: 'Uniform noise',
+  conditional: 'Conditional noise', informed: 'Informed noise', uniform: 'Uniform noise',
   'buffer-match': 'Matching buffer sample', 'buffer-any': 'Any buffer sample', photo: 'Your photo',
   marginalizing: 'Marginalizing', resampling: 'Resampling',
 };
 const HELP = {
   compare: 'From the same noise, under the same wish, step by step',
   sampler: 'Marginalizing sums the free labels out, resampling draws them at every step',
-  start: 'Informed: a blur with the data’s mean and covariance. Uniform: the paper’s noise',
+  start: 'Conditional: a blur that leans to what you ask. Informed: a blur of all data. Uniform: the paper’s noise',
   seed: 'The same seed gives the same chains',
   guidance: 'Weight on what you ask for; 1 is the paper',
   steps: 'The run pauses by itself here; 0 never',

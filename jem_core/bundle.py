@@ -115,6 +115,7 @@ class Bundle:
         shape, names = (3, self.model.image_size, self.model.image_size), self.model.names
         parts = (
             ("start distribution", tuple(self.gaussian.mean.shape), shape),
+            ("start distribution's labels", tuple(self.gaussian.label_mean.shape), (len(names),)),
             ("buffer's images", tuple(self.buffer.images.shape[1:]), shape),
             ("buffer's labels", tuple(self.buffer.labels.shape[1:]), (len(names),)),
             ("table of training labels", tuple(self.support.names), names),

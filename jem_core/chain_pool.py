@@ -58,7 +58,8 @@ class ChainPool:
 
     def fresh(self, n: int) -> ChainState:
         """Chains at the start distribution, each with a condition taken from a random training row."""
-        return self.sampler.init(self._start(n, self.generator), self._random_conditions(n), self.generator)
+        condition = self._random_conditions(n)
+        return self.sampler.init(self._start(condition, self.generator), condition, self.generator)
 
     def draw(self, n: int) -> tuple[ChainState, Tensor]:
         """Chains of the buffer, augmented, some with a new condition; a fresh fraction starts anew."""
@@ -156,14 +157,16 @@ class ChainPool:
         """Whether unconditional chains from the start distribution still end at images."""
         sampler = Sampler(self.sampler.name, model, self.sampler.settings)
         free = torch.full((n, model.num_attributes), FREE, device=self.device)
-        state = sampler.init(self._start(n, generator), free, generator)
+        state = sampler.init(self._start(free, generator), free, generator)
         for _ in range(self.config.sample_steps):
             state, info = sampler.step(state, generator)
         return info.diverged.float().mean().item() < 0.25 and 1 / 2 < self.contrast(state.x) < 2
 
-    def _start(self, n: int, generator: torch.Generator) -> Tensor:
-        draw = self.gaussian.sample if self.config.start == "informed" else self.gaussian.uniform
-        return draw(n, generator)
+    def _start(self, condition: Tensor, generator: torch.Generator) -> Tensor:
+        if self.config.start == "uniform":
+            return self.gaussian.uniform(len(condition), generator)
+        given = condition if self.config.start == "conditional" else None
+        return self.gaussian.sample(len(condition), generator, given)
 
     def _random_conditions(self, n: int) -> Tensor:
         pick = torch.randint(len(self.labels), (n,), generator=self.generator, device=self.device).cpu()

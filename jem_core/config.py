@@ -16,7 +16,7 @@ CHOICES = {
     "chains": ("joint", "semi-conditional"),
     "negative_labels": ("sampled", "marginalized"),
     "buffer_policy": ("ring", "reservoir", "in-place"),
-    "start": ("informed", "uniform"),
+    "start": ("conditional", "informed", "uniform"),
     "schedule": ("constant", "cosine", "steps"),
     "precision": ("float32", "bfloat16"),
 }
@@ -92,7 +92,7 @@ class TrainConfig:
     noise_std: float = 0.001
     grad_clamp: float = 0.1  # bound on each element of the Langevin gradient, so that no step overshoots; 0 is off
     preconditioner: float = 10.0  # strength; 0 is off
-    start: str = "informed"
+    start: str = "conditional"
     start_rank: int = 64
     fresh_fraction: float = 0.05
     buffer_size: int = 1000

@@ -1,4 +1,7 @@
-"""The data's mean and covariance at low rank: where informed chains start, and how their steps are preconditioned."""
+"""The data's mean and covariance at low rank: where informed chains start, and how their steps are preconditioned.
+
+With the labels' covariance beside them, the same Gaussian can be drawn given some labels: the conditional start.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from jem_core.condition import FREE
 from jem_core.random import Randomness, normal, uniform
+
+RIDGE = (
+    0.001  # on the labels' variances: attributes that nearly determine each other must not be set against each other
+)
+IMAGE_PARTS = ("mean", "basis", "low", "high")
+SMALL_PARTS = ("scales", "label_mean", "label_cov", "cross_cov")
 
 
 @dataclass(frozen=True)
@@ -22,14 +32,23 @@ class LowRankGaussian:
     residual_std: float  # of what the basis leaves out
     low: Tensor  # (3, S, S), smallest value of each pixel
     high: Tensor  # (3, S, S), largest value of each pixel
+    label_mean: Tensor  # (K,), of labels 0 and 1
+    label_cov: Tensor  # (K, K)
+    cross_cov: Tensor  # (rank, K), of coordinates along the rows with labels
 
     @classmethod
-    def fit(cls, images: Tensor, rank: int, seed: int = 0) -> LowRankGaussian:
-        """From uint8 images (N, 3, S, S) by a randomized principal component analysis."""
+    def fit(cls, images: Tensor, labels: Tensor, rank: int, seed: int = 0) -> LowRankGaussian:
+        """From uint8 images (N, 3, S, S) by a randomized principal component analysis, and their labels (N, K).
+
+        An unknown label (-1) counts as an average one. What labels say of images keeps its size then, and together
+        they keep a covariance that is one.
+        """
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"The images are {images.dtype} {tuple(images.shape)}; expected uint8 (N, 3, S, S).")
         if len(images) < 2 or rank < 1:
             raise ValueError(f"A Gaussian of rank {rank} from {len(images)} images: expected 1 and 2 at least.")
+        if labels.ndim != 2 or len(labels) != len(images):
+            raise ValueError(f"The labels are {tuple(labels.shape)} for {len(images)} images; expected (N, K).")
         pixels = (images.flatten(1).float() + 0.5) / 256
         mean = pixels.mean(dim=0)
         centred = pixels - mean
@@ -38,7 +57,9 @@ class LowRankGaussian:
             _, values, vectors = torch.svd_lowrank(centred, q=min(rank + 16, *centred.shape), niter=4)
         values, basis = values[:rank], vectors[:, :rank].T.contiguous()
         left_over = (centred.square().sum() - values.square().sum()).clamp(min=0) / centred.numel()
-        shape = images.shape[1:]
+        shape, known = images.shape[1:], labels != FREE
+        label_mean = torch.where(known, labels, 0).sum(dim=0) / known.sum(dim=0).clamp(min=1)
+        away = torch.where(known, labels - label_mean, 0)
         return cls(
             mean=mean.view(shape),
             basis=basis,
@@ -46,14 +67,44 @@ class LowRankGaussian:
             residual_std=left_over.sqrt().item(),
             low=pixels.amin(dim=0).view(shape),
             high=pixels.amax(dim=0).view(shape),
+            label_mean=label_mean,
+            label_cov=away.T @ away / len(away),
+            cross_cov=basis @ (centred.T @ away) / len(away),
         )
 
-    def sample(self, n: int, randomness: Randomness, residual: float = 0.5) -> Tensor:
-        """Informed noise, clamped to [0, 1]. White noise takes chains longest to remove: `residual` shrinks it."""
+    def sample(self, n: int, randomness: Randomness, condition: Tensor | None = None, residual: float = 0.5) -> Tensor:
+        """Informed noise, clamped to [0, 1]; given the asked labels of a condition (n, K) where there is one.
+
+        White noise takes chains longest to remove: `residual` shrinks it.
+        """
         device = self.mean.device
-        along = normal((n, len(self.scales)), randomness, device) * self.scales
+        along = normal((n, len(self.scales)), randomness, device)
+        along = along * self.scales if condition is None else self._given(condition, along)
         white = normal((n, *self.mean.shape), randomness, device) * (self.residual_std * residual)
         return (self.mean + (along @ self.basis).view(white.shape) + white).clamp_(0, 1)
+
+    def _given(self, condition: Tensor, noise: Tensor) -> Tensor:
+        """Coordinates z given labels y_c, under the Gaussian of both, from standard normal noise.
+
+        Their mean is C_zc C_cc^-1 (y_c - m_c), their covariance C_zz - C_zc C_cc^-1 C_cz.
+        """
+        if condition.shape != (len(noise), len(self.label_mean)):
+            expected = (len(noise), len(self.label_mean))
+            raise ValueError(f"The condition is {tuple(condition.shape)}; this start expects {expected}.")
+        along = noise * self.scales
+        for wish in condition.unique(dim=0):
+            asked, rows = wish != FREE, (condition == wish).all(dim=1)
+            if not asked.any():
+                continue
+            cross = self.cross_cov[:, asked].double()
+            own = self.label_cov[asked][:, asked].double()
+            own.diagonal().add_(RIDGE)
+            slope = torch.linalg.solve(own, cross.T).T
+            left = self.scales.double().square().diag() - slope @ cross.T
+            left.diagonal().add_(1e-6 * left.diagonal().max())  # rounding must not make it indefinite
+            mean = slope @ (wish - self.label_mean)[asked].double()
+            along[rows] = (mean + noise[rows].double() @ torch.linalg.cholesky(left).T).float()
+        return along
 
     def uniform(self, n: int, randomness: Randomness) -> Tensor:
         """The paper's start: uniform between the bounds of each pixel."""
@@ -61,18 +112,21 @@ class LowRankGaussian:
         return self.low + (self.high - self.low) * draws
 
     def to(self, device: torch.device | str) -> LowRankGaussian:
-        moved = {name: getattr(self, name).to(device) for name in ("mean", "basis", "scales", "low", "high")}
+        moved = {name: getattr(self, name).to(device) for name in (*IMAGE_PARTS, *SMALL_PARTS)}
         return LowRankGaussian(residual_std=self.residual_std, **moved)
 
     def save(self, path: Path) -> None:
         """Half precision: a start needs no more, and the basis is the largest file of a small model."""
-        tensors = {name: getattr(self, name).half().contiguous() for name in ("mean", "basis", "low", "high")}
-        tensors |= {"scales": self.scales.contiguous(), "residual_std": torch.tensor(self.residual_std)}
-        save_file(tensors, path)
+        tensors = {name: getattr(self, name).half().contiguous() for name in IMAGE_PARTS}
+        tensors |= {name: getattr(self, name).contiguous() for name in SMALL_PARTS}
+        save_file(tensors | {"residual_std": torch.tensor(self.residual_std)}, path)
 
     @classmethod
     def load(cls, path: Path) -> LowRankGaussian:
         tensors = {name: value.float() for name, value in load_file(path).items()}
+        missing = [name for name in (*IMAGE_PARTS, *SMALL_PARTS, "residual_std") if name not in tensors]
+        if missing:
+            raise ValueError(f"{path} has no {', '.join(missing)}: it is no start distribution of this version.")
         return cls(residual_std=tensors.pop("residual_std").item(), **tensors)
 
 

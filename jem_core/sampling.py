@@ -50,7 +50,7 @@ def sample(
     n: int,
     steps: int | None = None,
     sampler: str = "marginalizing",
-    start: str = "informed",
+    start: str = "conditional",
     seed: int = 0,
     keep_best: int = 1,
     images: Tensor | None = None,

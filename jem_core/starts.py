@@ -1,4 +1,4 @@
-"""Where chains begin: informed noise, the paper's uniform noise, buffer samples, or given images."""
+"""Where chains begin: conditional, informed or uniform noise, buffer samples, or given images."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from jem_core.gaussian import LowRankGaussian
 from jem_core.model import check_images
 from jem_core.random import Randomness, uniform
 
-START_NAMES = ("informed", "uniform", "buffer-match", "buffer-any", "images")
+START_NAMES = ("conditional", "informed", "uniform", "buffer-match", "buffer-any", "images")
 
 
 def start_chains(
@@ -24,10 +24,15 @@ def start_chains(
 ) -> Tensor:
     """`n` images (n, 3, S, S) in [0, 1] to start chains from.
 
-    informed: a low-rank Gaussian with the data's mean and covariance. uniform: noise within the data's bounds (the
-    paper's). buffer-match: samples of the buffer that carry the condition, any sample when none does. buffer-any: any
-    sample. images: given ones, repeated in turn.
+    conditional: a low-rank Gaussian fitted to images and labels, given the asked labels. What single attributes do to
+    an image adds up there, so it serves combinations without data too. informed: the same, given nothing. uniform:
+    noise within the data's bounds (the paper's). buffer-match: samples of the buffer that carry the condition, any
+    sample when none does. buffer-any: any sample. images: given ones, repeated in turn.
     """
+    if kind == "conditional":
+        if condition is None:
+            raise ValueError("The start is 'conditional', but there is no condition.")
+        return gaussian.sample(n, randomness, condition.tensor(n, gaussian.mean.device))
     if kind == "informed":
         return gaussian.sample(n, randomness)
     if kind == "uniform":

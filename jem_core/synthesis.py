@@ -31,7 +31,7 @@ class Request:
     condition: Condition
     n: int
     sampler: str = "marginalizing"
-    start: str = "informed"
+    start: str = "conditional"
     seed: int = 0
 
 

@@ -91,7 +91,7 @@ class Trainer:
             self.directory.mkdir(parents=True, exist_ok=True)
             some = np.sort(np.random.default_rng(config.seed).permutation(self.rows)[:GAUSSIAN_IMAGES])
             partial = path.with_name(f".{START}.partial")
-            LowRankGaussian.fit(self.dataset.tensors(some)[0], config.start_rank, config.seed).save(partial)
+            LowRankGaussian.fit(*self.dataset.tensors(some), config.start_rank, config.seed).save(partial)
             partial.replace(path)
         distributed.wait_for_all()
         gaussian = LowRankGaussian.load(path).to(self.device)

@@ -84,7 +84,7 @@ def tiny_bundle(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory)
         name="tiny",
         config={"objective": "gibbs-jem", "data": tiny_dataset.info, "sampling": {"steps": 5}},
         model=JointEnergyModel(TINY_NAMES, image_size=32, width=4),
-        gaussian=LowRankGaussian.fit(images, rank=8),
+        gaussian=LowRankGaussian.fit(images, labels, rank=8),
         buffer=buffer,
         support=tiny_dataset.support(),
     )

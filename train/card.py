@@ -30,8 +30,9 @@ USE = (
     "that it never saw, and how far its percentages can be trusted. Not made to decide anything about people."
 )
 LIMITS = (
-    "Small images from a small network. Chains start at informed noise unless a table says otherwise. The judge is a "
-    "classifier and can err. Percentages hold for images like the held-out ones; the gate says when an image is not."
+    "Small images from a small network. Chains begin at the conditional start unless a table says otherwise. The judge "
+    "is a classifier and can err. Percentages hold for images like the held-out ones; the gate says when an image "
+    "is not."
 )
 LIMITS_CELEBA = (
     "CelebA's labels are opinions of its annotators about celebrities, with their biases: Attractive or Young is a "
@@ -133,9 +134,9 @@ def _head(config: dict, evaluation: dict) -> list[str]:
         samples = evaluation["samples"]
         parts.append(f"![Fresh chains, one row a condition]({samples['file']})")
         parts.append(
-            f"Uncurated: {samples['chains']} fresh chains a condition, seed {samples['seed']}, from informed noise (a "
-            "Gaussian with the mean and covariance of the data, not white noise). A star marks a combination that no "
-            "training image has."
+            f"Uncurated: {samples['chains']} fresh chains a condition, seed {samples['seed']}, from the conditional "
+            "start: a Gaussian fitted to images and labels, given the asked labels, not white noise. A star marks a "
+            "combination that no training image has."
         )
     return parts
 
@@ -149,13 +150,17 @@ def _synthesis(evaluation: dict) -> list[str]:
         total = found[key]["summary"]
         rows.append([name, between(total["judged_right"]), percent(total["self_consistent"]["value"])])
         rows[-1] += [percent(total.get(side, {}).get("value")) for side in ("judged_right_start", "judged_right_real")]
+        plain = evaluation.get("synthesis_informed", {}).get(key, {}).get("summary", {})
+        rows[-1].append(between(plain["judged_right"]) if plain else "-")
         rows[-1] += [f"{total['conditions']}", f"{total['chains']:,}", f"{total['seconds']}"]
-    heads = ["conditions", "judged right", "own classifier agrees", "the start noise", "real images"]
-    heads += ["how many", "samples", "seconds"]
+    heads = ["conditions", "judged right", "own classifier agrees", "their starts", "real images"]
+    heads += ["judged right, informed start", "how many", "samples", "seconds"]
     text = (
         "A judge of another architecture, trained supervised on all data, held-out combinations included, looks at "
         f"every sample; it is right on {percent(judge['mean_accuracy'])} of real labels that it never saw. All asked "
-        f"attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps. "
+        f"attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps from the conditional start: "
+        "noise of a Gaussian fitted to images and labels, given the asked labels. How often the judge finds that noise "
+        "right stands beside it, and what comes of the informed start, which does not know what is asked. "
         f"{100 * evaluation['interval']:.0f} % intervals."
     )
     parts = ["## Conditional synthesis", text, table([*heads], rows), _attributes(found), _weakest(found)]
@@ -243,7 +248,7 @@ def _factored(evaluation: dict) -> list[str]:
     text = (
         "Plain JEM learns p(x) and p(y|x) apart. Its only sound route to a condition is to sample without one, "
         "classify and keep what matches; for direct sampling it was never trained. A sample counts when the judge "
-        "finds it right."
+        "finds it right. Both models start at informed noise, which does not know the condition."
     )
     closing = f"Of the pairs, {_count(never, found)} were never met among {found['free_chains']} free samples."
     return [

@@ -19,7 +19,17 @@ from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
 from jem_core.synthesis import KEEP_OF, POOLED, Drawn, summary
 from train.fit import hardware
-from train.judging import VARIANTS, Setting, draw_plan, factored, fidelity, heat_map, main_figures, variants
+from train.judging import (
+    PLAIN_START,
+    VARIANTS,
+    Setting,
+    draw_plan,
+    factored,
+    fidelity,
+    heat_map,
+    main_figures,
+    variants,
+)
 from train.measures import measures, print_measures
 from train.pictures import condition_sheet, save_picture, shown_conditions
 from train.plan import Plan, make_plan, quick_plan
@@ -151,10 +161,12 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     plan = make_plan(bundle, judge, args.samples, len(VARIANTS))
     drawn = draw_plan(setting, plan)
     part: dict = {"judge": judge_facts(judge), "synthesis": main_figures(setting, plan, drawn)}
-    part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn)
+    plain = draw_plan(setting, plan.plain(), PLAIN_START)
+    part["synthesis_informed"] = main_figures(setting, plan.plain(), plain, PLAIN_START)
+    part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn, plain)
     free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
     part["fidelity"] = fidelity(setting, free, part["synthesis"])
-    part |= extras(setting, args, plan, drawn)
+    part |= extras(setting, args, plan, plain)
     part["samples"] = sample_sheet(bundle, args)
     return part
 
@@ -179,7 +191,7 @@ def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Na
     setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
     plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
     plan.singles, plan.triples = [], []
-    part = extras(setting, args, plan, draw_plan(setting, plan) if args.jem else {})
+    part = extras(setting, args, plan, draw_plan(setting, plan, PLAIN_START) if args.jem else {})
     evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
     evaluation["measures"] = measures(evaluation)
     bundle.reports["evaluation"] = evaluation
@@ -231,7 +243,7 @@ def quick(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.
 
 
 def print_quick(figures: dict, names: list[str]) -> None:
-    heads = ("judged", "itself", "noise", "real", "spread")
+    heads = ("judged", "itself", "start", "real", "spread")
     print(f"{'':44s}" + "".join(f"{head:>8s}" for head in heads) + "  chains")
     for name in names:
         rows = figures[name]["conditions"]

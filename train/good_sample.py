@@ -34,7 +34,7 @@ def seconds_to_good(
     kernel = Sampler(sampler, bundle.model, langevin)
     randomness = chain_generators(seed, CHAINS, bundle.device)
     began = time.perf_counter()
-    x = start_chains(start, CHAINS, gaussian=bundle.gaussian, randomness=randomness)
+    x = start_chains(start, CHAINS, gaussian=bundle.gaussian, condition=condition, randomness=randomness)
     asked = condition.tensor(CHAINS, bundle.device)
     state, taken = kernel.init(x, asked, randomness), 0.0
     for done, (stepped, _) in enumerate(run_chains(kernel, state, randomness, MOST_STEPS, augment_every), start=1):
@@ -54,7 +54,7 @@ def time_to_good(name: str, judge: Judge, most: int = 24) -> Iterator[tuple[str,
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0)).tolist()[:most]
     ours, theirs = [], {"informed": [], "uniform": []}
     for seed, pair in enumerate(pairs[i] for i in order):
-        ours.append(seconds_to_good(bundle, judge, pair, seed, "marginalizing", "informed"))
+        ours.append(seconds_to_good(bundle, judge, pair, seed, "marginalizing", "conditional"))
         for start, found in theirs.items():
             found.append(seconds_to_good(bundle, judge, pair, seed, "resampling", start, **PAPER))
     for start, found in theirs.items():

@@ -17,17 +17,20 @@ from jem_core.fidelity import compare_features, nearest_distances, spread
 from jem_core.judge import Judge, judged_right, right
 from jem_core.metrics import rounded
 from jem_core.random import generator
+from jem_core.starts import start_chains
 from jem_core.synthesis import Drawn, Request, draw_all, filtered, score, share, shuffled_right, summary
 from train.plan import MEASURES, Plan, all_pairs
 
+MAIN_START, PLAIN_START = "conditional", "informed"  # noise that knows what is asked, and noise that does not
 VARIANTS = (
+    ("resampling", "conditional"),
     ("resampling", "informed"),
     ("marginalizing", "uniform"),
     ("resampling", "uniform"),
     ("marginalizing", "buffer-match"),
     ("resampling", "buffer-match"),
 )
-START_IMAGES = 400  # of informed noise, judged before any step
+START_IMAGES = 400  # of the start, judged before any step
 REAL_IMAGES = 300  # of a condition, whose spread is taken, at most
 
 
@@ -42,7 +45,7 @@ class Setting:
     show: bool = True
     used_seeds: int = field(default=0)
 
-    def request(self, condition: Condition, n: int, sampler: str = "marginalizing", start: str = "informed") -> Request:
+    def request(self, condition: Condition, n: int, sampler: str = "marginalizing", start: str = MAIN_START) -> Request:
         """A request with a seed of its own."""
         self.used_seeds += 1
         return Request(condition, n, sampler, start, self.seed * 10_000 + self.used_seeds)
@@ -56,22 +59,22 @@ class Setting:
             )
 
 
-def draw_plan(setting: Setting, plan: Plan) -> dict[str, list[Drawn]]:
-    """The chains of the main figures: marginalizing, from informed noise, unfiltered."""
+def draw_plan(setting: Setting, plan: Plan, start: str = MAIN_START) -> dict[str, list[Drawn]]:
+    """The chains of the main figures: marginalizing, unfiltered."""
     named = [(name, one) for name, found in plan.measures().items() for one in found]
-    requests = [setting.request(condition, plan.chains[name]) for name, condition in named]
-    drawn = setting.draw(requests, "chains of every condition")
+    requests = [setting.request(condition, plan.chains[name], start=start) for name, condition in named]
+    drawn = setting.draw(requests, f"chains of every condition, {start} start")
     grouped: dict[str, list[Drawn]] = {name: [] for name in plan.measures()}
     for (name, _), one in zip(named, drawn, strict=True):
         grouped[name].append(one)
     return grouped
 
 
-def main_figures(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) -> dict:
+def main_figures(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]], start: str = MAIN_START) -> dict:
     """Judged right and self-consistency by measure, with best-of-10 and the check against shuffled conditions."""
     real = Yardsticks(setting)
     figures: dict = {"steps": setting.bundle.sampling["steps"], "settings": setting.bundle.sampling}
-    figures |= {"sampler": "marginalizing", "start": "informed", "attributes": visible_note(setting, plan)}
+    figures |= {"sampler": "marginalizing", "start": start, "attributes": visible_note(setting, plan)}
     for name, group in drawn.items():
         scores = [score(one, setting.judge) | real.of(one) for one in group]
         figures[name] = {"summary": summary(scores), "conditions": scores}
@@ -97,15 +100,13 @@ def visible_note(setting: Setting, plan: Plan) -> dict:
 
 
 class Yardsticks:
-    """What samples stand between: the start noise, and real images of the condition."""
+    """What samples stand between: their start, and real images of the condition."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         dataset = setting.dataset
         self.unseen = np.flatnonzero(dataset.split > 0)  # by the judge and by the model
         self.all = np.arange(len(dataset))
-        noise = setting.bundle.gaussian.sample(START_IMAGES, generator(setting.seed)).cpu()
-        self.noise_judged = setting.judge.probabilities(noise)
         self.unseen_judged = setting.judge.probabilities(dataset.tensors(self.unseen)[0])
 
     def _rows(self, condition: Condition, among: np.ndarray) -> np.ndarray:
@@ -113,10 +114,12 @@ class Yardsticks:
         return among[condition.matches(labels).numpy()]
 
     def of(self, drawn: Drawn) -> dict:
-        """The judge's verdict on the start noise and on real images of the condition; the spread relative to theirs."""
-        condition, dataset = drawn.request.condition, self.setting.dataset
-        facts: dict = {"training_images": self.setting.bundle.support.count(condition)}
-        facts["judged_right_start"] = share(right(self.noise_judged, condition.tensor(START_IMAGES)))
+        """The judge's verdict on starts and on real images of the condition; the spread relative to theirs."""
+        condition, dataset, bundle = drawn.request.condition, self.setting.dataset, self.setting.bundle
+        facts: dict = {"training_images": bundle.support.count(condition)}
+        noise = {"gaussian": bundle.gaussian, "randomness": generator(self.setting.seed, bundle.device)}
+        starts = start_chains(drawn.request.start, START_IMAGES, condition=condition, **noise)
+        facts["judged_right_start"] = share(judged_right(self.setting.judge, starts.cpu(), condition))
         real = self.unseen_judged[np.isin(self.unseen, self._rows(condition, self.unseen))]
         if len(real):
             facts["judged_right_real"] = share(right(real, condition.tensor(len(real))))
@@ -134,17 +137,16 @@ class Yardsticks:
         return rounded(float(np.mean(rates)))
 
 
-def variants(setting: Setting, plan: Plan, drawn: dict[str, list[Drawn]]) -> list[dict]:
-    """Both samplers from informed noise, uniform noise and the buffer, on the same few pairs."""
+def variants(setting: Setting, plan: Plan, *drawn: dict[str, list[Drawn]]) -> list[dict]:
+    """Both samplers from every start, on the same few pairs; `drawn` has the marginalizing chains that are there."""
     pairs = plan.variant_pairs()
-    main = [one for name in ("seen_pairs", "held_out_pairs") for one in drawn.get(name, ())]
-    main = [one for one in main if one.request.condition in pairs]
+    there = [one for group in drawn for name in ("seen_pairs", "held_out_pairs") for one in group.get(name, ())]
     requests = [setting.request(c, plan.variant, *variant) for variant in VARIANTS for c in pairs]
-    other = setting.draw(requests, "other samplers and starts")
+    chains = [one for one in there if one.request.condition in pairs]
+    chains += setting.draw(requests, "other samplers and starts")
     table = []
-    for sampler, start in (("marginalizing", "informed"), *VARIANTS):
-        own = main if (sampler, start) == ("marginalizing", "informed") else other
-        rows = [one for one in own if (one.request.sampler, one.request.start) == (sampler, start)]
+    for sampler, start in (("marginalizing", MAIN_START), ("marginalizing", PLAIN_START), *VARIANTS):
+        rows = [one for one in chains if (one.request.sampler, one.request.start) == (sampler, start)]
         entry: dict = {"sampler": sampler, "start": start}
         for name, group in (("seen_pairs", plan.seen_pairs), ("held_out_pairs", plan.held_out_pairs)):
             scores = [score(one, setting.judge) for one in rows if one.request.condition in group]
@@ -206,14 +208,16 @@ def factored(setting: Setting, jem: Bundle, plan: Plan, drawn: dict[str, list[Dr
     """What plain JEM cannot do: the same pairs by direct sampling from the factored model, and by its only route.
 
     The route: sample without a condition, classify, keep what matches. A second of either route is worth as many
-    samples as the judge finds right.
+    samples as the judge finds right. `drawn` and the direct chains come from noise that does not know the condition,
+    so that what is compared is the models and not the start.
     """
     groups = {name: [one.request.condition for one in drawn.get(name, ())] for name in ("seen_pairs", "held_out_pairs")}
     n = min(40, max(2, 2 * plan.variant))
-    requests = [setting.request(condition, n) for group in groups.values() for condition in group]
+    wanted = [condition for group in groups.values() for condition in group]
+    requests = [setting.request(condition, n, start=PLAIN_START) for condition in wanted]
     direct = setting.draw(requests, "plain JEM, direct", jem)
     free = setting.draw([setting.request(Condition.free(jem.names), plan.free)], "plain JEM, free", jem)[0]
-    report: dict = {"model": jem.name, "steps": jem.sampling["steps"], "free_chains": plan.free}
+    report: dict = {"model": jem.name, "start": PLAIN_START, "steps": jem.sampling["steps"], "free_chains": plan.free}
     report["free_seconds"] = round(free.seconds, 2)
     for name, group in groups.items():
         if not group:

@@ -39,12 +39,8 @@ def _prediction(evaluation: dict) -> Iterator[dict]:
 
 def _synthesis(evaluation: dict) -> Iterator[dict]:
     found = evaluation.get("synthesis", {})
-    for key, name in SYNTHESIS.items():
-        if key in found:
-            total = found[key]["summary"]
-            rate = {part: total["judged_right"][part] for part in ("value", "low", "high")}
-            counts = {"conditions": total["conditions"], "chains": _drawn(found[key]), "kept": total["chains"]}
-            yield {"key": key, "measure": name, **rate, **counts, "seconds": total["seconds"]}
+    yield from _judged(found)
+    yield from _judged(evaluation.get("synthesis_informed", {}), "informed_", ", informed start")
     if "pairs_self_consistent" in found:
         rate = {part: found["pairs_self_consistent"][part] for part in ("value", "low", "high")}
         chains = found["pairs_self_consistent"]["of"]
@@ -53,6 +49,15 @@ def _synthesis(evaluation: dict) -> Iterator[dict]:
         rate = {part: found["pairs_shuffled_conditions"][part] for part in ("value", "low", "high")}
         title = "judged right with conditions shuffled (must be low)"
         yield {"key": "pairs_shuffled", "measure": title, **rate, "chains": found["pairs_shuffled_conditions"]["of"]}
+
+
+def _judged(found: dict, prefix: str = "", note: str = "") -> Iterator[dict]:
+    for key, name in SYNTHESIS.items():
+        if key in found:
+            total = found[key]["summary"]
+            rate = {part: total["judged_right"][part] for part in ("value", "low", "high")}
+            counts = {"conditions": total["conditions"], "chains": _drawn(found[key]), "kept": total["chains"]}
+            yield {"key": prefix + key, "measure": name + note, **rate, **counts, "seconds": total["seconds"]}
 
 
 def _drawn(figures: dict) -> int:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=16, help="how many images (16)")
     parser.add_argument("--steps", type=int, help="Langevin steps; the model's own by default")
     parser.add_argument("--sampler", choices=SAMPLER_NAMES, default="marginalizing")
-    parser.add_argument("--start", choices=[name for name in START_NAMES if name != "images"], default="informed")
+    parser.add_argument("--start", choices=[name for name in START_NAMES if name != "images"], default="conditional")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep-best", type=int, default=1, metavar="M", help="draw M times n, keep the n surest")
     for name in NUMBERS:

@@ -86,6 +86,15 @@ def test_single_steps_add_up_to_a_run(runtime):
     assert chains.digest() == run(SETTINGS)[1].digest()
 
 
+def test_another_wish_before_the_first_step_begins_other_chains(runtime):
+    """Conditional noise knows the wish: chains that have not moved must not keep the noise of an older one."""
+    blue = SETTINGS.but(wanted=(), unwanted=("Red",))
+    standing = run(SETTINGS, action="look")[1]
+    assert run(blue, chains=standing)[1].digest() == run(blue)[1].digest()
+    moved = run(SETTINGS, chains=standing, action="step")[1]
+    assert run(blue.but(steps=0), chains=moved, action="look")[1].digest() == moved.digest()
+
+
 def test_half_steps(runtime):
     chains = run(SETTINGS, action="look")[1]
     before = chains.digest()

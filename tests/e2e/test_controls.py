@@ -68,7 +68,7 @@ def test_two_models_side_by_side(visit):
     assert lanes == [["tiny (Gibbs-JEM)", 4], ["tiny-jem (factored JEM)", 4]]
 
 
-@pytest.mark.parametrize("start", ["informed", "uniform", "buffer-match", "buffer-any"])
+@pytest.mark.parametrize("start", ["conditional", "informed", "uniform", "buffer-match", "buffer-any"])
 def test_every_start_shows_other_images(visit, start):
     studio = _standing(visit, steps=1, start="informed")
     informed = studio.digest

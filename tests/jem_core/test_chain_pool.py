@@ -25,7 +25,7 @@ class Bowl:
 def bowl_pool(sharpness: float, **changes: object) -> ChainPool:
     config = make_config({"buffer_size": 8, "preconditioner": 0.0, "grad_clamp": 0.0, "noise_std": 0.0} | changes)
     images = (torch.rand((64, 3, 32, 32), generator=generator(0)) * 80 + 88).byte()
-    gaussian = LowRankGaussian.fit(images, rank=2)
+    gaussian = LowRankGaussian.fit(images, torch.zeros(len(images), 1), rank=2)
     return ChainPool(config, Bowl(sharpness), gaussian, torch.zeros(4, 1, dtype=torch.long), generator(1))
 
 

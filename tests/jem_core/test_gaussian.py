@@ -1,24 +1,31 @@
 """The start distribution and the preconditioner: right against plain linear algebra."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
-from jem_core.gaussian import LowRankGaussian, Preconditioner
+from jem_core.gaussian import RIDGE, LowRankGaussian, Preconditioner
 from jem_core.random import generator
 from tests.conftest import tiny_pictures
 
 
 @pytest.fixture(scope="module")
 def gaussian() -> LowRankGaussian:
-    return LowRankGaussian.fit(torch.from_numpy(tiny_pictures(300, 16, seed=1)[0]), rank=12)
+    return LowRankGaussian.fit(*pictures(300, 16, seed=1), rank=12)
+
+
+def pictures(n: int, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    images, labels = tiny_pictures(n, size, seed=seed)
+    return torch.from_numpy(images), torch.from_numpy(labels).long()
 
 
 def test_the_fit_is_the_principal_components() -> None:
-    images = torch.from_numpy(tiny_pictures(200, 8, seed=2)[0])
-    fitted = LowRankGaussian.fit(images, rank=6)
+    images, labels = pictures(200, 8, seed=2)
+    fitted = LowRankGaussian.fit(images, labels, rank=6)
     pixels = (images.flatten(1).double().numpy() + 0.5) / 256
     covariance = np.cov(pixels.T, bias=True)
     values, vectors = np.linalg.eigh(covariance)
@@ -32,30 +39,87 @@ def test_the_fit_is_the_principal_components() -> None:
 
 
 def test_the_fit_is_repeatable_and_leaves_the_global_stream_alone() -> None:
-    images = torch.from_numpy(tiny_pictures(50, 8, seed=0)[0])
+    images, labels = pictures(50, 8, seed=0)
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    first = LowRankGaussian.fit(images, rank=4)
+    first = LowRankGaussian.fit(images, labels, rank=4)
     assert torch.equal(torch.rand(3), expected)
-    assert torch.equal(LowRankGaussian.fit(images, rank=4).basis, first.basis)
+    assert torch.equal(LowRankGaussian.fit(images, labels, rank=4).basis, first.basis)
+
+
+def faint(gaussian: LowRankGaussian) -> LowRankGaussian:
+    """A twentieth of the contrast around grey: far from 0 and 1, so that the clamp changes nothing."""
+    return replace(
+        gaussian,
+        mean=torch.full_like(gaussian.mean, 0.5),
+        scales=gaussian.scales / 20,
+        cross_cov=gaussian.cross_cov / 20,
+        residual_std=gaussian.residual_std / 20,
+    )
 
 
 def test_samples_have_the_means_and_variances_of_the_fit(gaussian: LowRankGaussian) -> None:
     n = 4000
-    centred = LowRankGaussian(  # far from 0 and 1, so that the clamp changes nothing
-        torch.full_like(gaussian.mean, 0.5),
-        gaussian.basis,
-        gaussian.scales / 20,
-        gaussian.residual_std / 20,
-        gaussian.low,
-        gaussian.high,
-    )
+    centred = faint(gaussian)
     x = centred.sample(n, generator(0), residual=1.0).flatten(1)
     along = (x - 0.5) @ gaussian.basis.T
     expected = (centred.scales**2 + centred.residual_std**2).sqrt()
     assert (along.mean(0).abs() < 4 * expected / n**0.5).all()
     assert ((along.std(0) / expected - 1).abs() < 4 / (2 * n) ** 0.5).all()
+
+
+def test_given_labels_the_draws_are_those_of_the_joint_gaussian(gaussian: LowRankGaussian) -> None:
+    """Against the textbook's conditional of the joint covariance, and a regression of the data itself."""
+    n, centred = 6000, faint(gaussian)
+    wish = torch.tensor([1, -1, 0, -1, -1, -1])
+    x = centred.sample(n, generator(0), wish.expand(n, -1), residual=0.0).flatten(1)
+    along = ((x - 0.5) @ gaussian.basis.T).double().numpy()
+    cross = centred.cross_cov[:, [0, 2]].double().numpy()
+    own = centred.label_cov[[0, 2]][:, [0, 2]].double().numpy() + RIDGE * np.eye(2)
+    slope = cross @ np.linalg.inv(own)
+    mean = slope @ (np.array([1.0, 0.0]) - centred.label_mean[[0, 2]].double().numpy())
+    covariance = np.diag(centred.scales.double().numpy() ** 2) - slope @ cross.T
+    error = np.sqrt(np.diag(covariance) / n)
+    assert (np.abs(along.mean(0) - mean) < 4.5 * error).all()
+    assert np.abs(np.cov(along.T) - covariance).max() < 0.08 * covariance.max()
+    assert np.abs(mean).max() > 20 * error.max()  # the labels say something: the draws above are not the plain ones
+
+
+def test_the_labels_means_and_covariances_are_the_datas() -> None:
+    images, labels = pictures(300, 16, seed=1)
+    fitted = LowRankGaussian.fit(images, labels, rank=12)
+    along = ((images.flatten(1).double() + 0.5) / 256 - fitted.mean.flatten().double()) @ fitted.basis.double().T
+    joint = np.cov(np.concatenate([along.numpy(), labels.double().numpy()], axis=1).T, bias=True)
+    np.testing.assert_allclose(fitted.label_mean, labels.double().mean(0), atol=1e-6)
+    np.testing.assert_allclose(fitted.label_cov, joint[12:, 12:], atol=1e-6)
+    np.testing.assert_allclose(fitted.cross_cov, joint[:12, 12:], atol=1e-4)
+
+
+def test_nothing_asked_is_the_informed_start(gaussian: LowRankGaussian) -> None:
+    free = torch.full((4, 6), -1)
+    assert torch.equal(gaussian.sample(4, generator(0), free), gaussian.sample(4, generator(0)))
+
+
+def test_unknown_labels_keep_what_one_attribute_does() -> None:
+    images, labels = pictures(2000, 8, seed=3)
+    hidden = torch.where(torch.rand(labels.shape, generator=generator(0)) < 0.5, -1, labels)
+    whole, some = (LowRankGaussian.fit(images, part, rank=8) for part in (labels, hidden))
+    first = [fit.cross_cov[:, 0] / fit.label_cov[0, 0] for fit in (whole, some)]
+    torch.testing.assert_close(first[1], first[0], atol=0.1 * first[0].abs().max().item(), rtol=0)
+    nothing = LowRankGaussian.fit(images, torch.full_like(labels, -1), rank=8)  # an attribute that nobody labelled
+    wish = torch.zeros(3, 6, dtype=torch.long)
+    torch.testing.assert_close(
+        nothing.sample(3, generator(0), wish), nothing.sample(3, generator(0)), atol=1e-4, rtol=0
+    )
+
+
+def test_wishes_that_contradict_each_other_still_give_images(gaussian: LowRankGaussian) -> None:
+    x = gaussian.sample(8, generator(0), torch.ones(8, 6, dtype=torch.long))
+    assert x.isfinite().all()
+    assert x.std() > 0.01
+    with pytest.raises(ValueError, match=r"condition is \(8, 5\); this start expects \(8, 6\)"):
+        gaussian.sample(8, generator(0), torch.ones(8, 5, dtype=torch.long))
 
 
 def test_starts_are_images(gaussian: LowRankGaussian) -> None:
@@ -73,10 +137,16 @@ def test_a_file_keeps_the_distribution(gaussian: LowRankGaussian, tmp_path: Path
     gaussian.save(tmp_path / "start.safetensors")
     again = LowRankGaussian.load(tmp_path / "start.safetensors")
     assert again.residual_std == pytest.approx(gaussian.residual_std)
-    for name in ("mean", "basis", "scales", "low", "high"):
+    for name in ("mean", "basis", "scales", "low", "high", "label_mean", "label_cov", "cross_cov"):
         torch.testing.assert_close(getattr(again, name), getattr(gaussian, name), atol=5e-4, rtol=1e-3)
     product = again.basis @ again.basis.T
     torch.testing.assert_close(product, torch.eye(len(product)), atol=1e-3, rtol=0)  # half precision is enough
+
+
+def test_a_file_of_something_else_is_refused(gaussian: LowRankGaussian, tmp_path: Path) -> None:
+    save_file({"mean": gaussian.mean}, tmp_path / "start.safetensors")
+    with pytest.raises(ValueError, match="no basis, low, high, scales, label_mean"):
+        LowRankGaussian.load(tmp_path / "start.safetensors")
 
 
 def test_the_preconditioner_is_its_matrix(gaussian: LowRankGaussian) -> None:
@@ -96,7 +166,7 @@ def test_the_preconditioner_is_its_matrix(gaussian: LowRankGaussian) -> None:
 
 
 def test_images_that_do_not_differ_give_the_identity() -> None:
-    same = LowRankGaussian.fit(torch.full((5, 3, 8, 8), 100, dtype=torch.uint8), rank=2)
+    same = LowRankGaussian.fit(torch.full((5, 3, 8, 8), 100, dtype=torch.uint8), torch.zeros(5, 1), rank=2)
     v = torch.randn(1, 3, 8, 8, generator=generator(0))
     torch.testing.assert_close(Preconditioner.from_gaussian(same, 10.0).apply(v), v, atol=1e-3, rtol=1e-3)
 
@@ -108,11 +178,12 @@ def test_images_that_do_not_differ_give_the_identity() -> None:
         (torch.zeros(3, 8, 8, dtype=torch.uint8), 2, r"\(3, 8, 8\); expected uint8 \(N, 3, S, S\)"),
         (torch.zeros(1, 3, 8, 8, dtype=torch.uint8), 2, "1 images"),
         (torch.zeros(4, 3, 8, 8, dtype=torch.uint8), 0, "rank 0"),
+        (torch.zeros(5, 3, 8, 8, dtype=torch.uint8), 2, r"labels are \(4, 2\) for 5 images"),
     ],
 )
 def test_bad_images_are_refused(images: torch.Tensor, rank: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        LowRankGaussian.fit(images, rank)
+        LowRankGaussian.fit(images, torch.zeros(4, 2), rank)
 
 
 @pytest.mark.parametrize("strength", [0, -1.0, float("nan")])

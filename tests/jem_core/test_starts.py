@@ -57,6 +57,15 @@ def test_a_combination_that_the_buffer_lacks_starts_anywhere(tiny_bundle: Bundle
     assert len(set(found)) > len(tiny_bundle.buffer) / 2
 
 
+def test_conditional_noise_leans_to_what_is_asked(tiny_bundle: Bundle) -> None:
+    """Red images are redder, and a combination without data gets both of its parts."""
+    red, plain = (start(tiny_bundle, kind, 200).mean(dim=(0, 2, 3)) for kind in ("conditional", "informed"))
+    assert red[0] - red[1:].mean() > plain[0] - plain[1:].mean() + 0.1
+    novel = Condition.from_lists(TINY_NAMES, ["Red", "Striped"])
+    both = start(tiny_bundle, "conditional", 200, condition=novel).mean(dim=(0, 2, 3))
+    assert both[0] - both[1:].mean() > plain[0] - plain[1:].mean() + 0.1
+
+
 def test_given_images_are_taken_in_turn(tiny_bundle: Bundle) -> None:
     images = given()
     assert torch.equal(start(tiny_bundle, "images", 7), images[[0, 1, 2, 0, 1, 2, 0]])
@@ -65,7 +74,12 @@ def test_given_images_are_taken_in_turn(tiny_bundle: Bundle) -> None:
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
-        ("noise", {}, "no start 'noise'; choose one of informed, uniform, buffer-match, buffer-any, images"),
+        (
+            "noise",
+            {},
+            "no start 'noise'; choose one of conditional, informed, uniform, buffer-match, buffer-any, images",
+        ),
+        ("conditional", {"condition": None}, "'conditional', but there is no condition"),
         ("images", {"images": None}, "no image was given"),
         ("images", {"images": torch.empty(0, 3, 32, 32)}, "no image was given"),
         ("images", {"images": torch.rand(1, 3, 64, 64)}, r"\(1, 3, 64, 64\); expected \(N, 3, 32, 32\)"),

@@ -53,7 +53,13 @@ def test_every_figure_has_its_counts(measured: Path):
             assert row["seconds"] > 0
     assert synthesis["held_out_pairs"]["conditions"][0]["training_images"] == 0
     assert synthesis["held_out_pairs_best_of_10"]["conditions"][0]["chains"] == 1
-    assert len(synthesis["samplers_and_starts"]) == 6
+    assert synthesis["start"] == "conditional"
+    assert len(synthesis["samplers_and_starts"]) == 8
+    plain = found["synthesis_informed"]
+    assert plain["start"] == "informed"
+    assert [plain[name]["conditions"][0]["chains"] for name in ("singles", "held_out_pairs")] == [2, 5]
+    for part in (synthesis, plain):
+        assert part["seen_pairs"]["conditions"][0]["judged_right_start"]["of"] == 400
     assert found["fidelity"]["real_images"]["frechet_distance"] < found["fidelity"]["start_noise"]["frechet_distance"]
     assert found["factored_jem"]["held_out_pairs"]["conditions"][0]["route"]["of"] == 20
     assert found["gate"]["worst_auroc"] == read(measured, "calibration")["gate"]["worst_auroc"]
