@@ -36,6 +36,10 @@ class Entry:
         return tuple(self.config["model"]["names"])
 
     @property
+    def image_size(self) -> int:
+        return self.config["model"]["image_size"]
+
+    @property
     def objective(self) -> str:
         return str(self.config.get("objective", "gibbs-jem"))
 
@@ -117,12 +121,14 @@ class Catalog:
         return self._entries[name].source
 
     def rival(self, name: str) -> str | None:
-        """The model to stand beside this one: the same attributes learned with another objective, JEM for choice."""
+        """The model to stand beside this one, from the same noise: the same attributes and size learned with another
+        objective, JEM for choice."""
         mine = self._entries[name]
         others = [
             entry
             for entry in list(self._entries.values())
-            if entry.attributes == mine.attributes and entry.objective not in (mine.objective, "supervised")
+            if (entry.attributes, entry.image_size) == (mine.attributes, mine.image_size)
+            and entry.objective not in (mine.objective, "supervised")
         ]
         others.sort(key=lambda entry: entry.objective != "jem")
         return others[0].name if others else None
@@ -137,7 +143,7 @@ class Catalog:
         return {
             "name": entry.name,
             "title": entry.title,
-            "size": entry.config["model"]["image_size"],
+            "size": entry.image_size,
             "names": list(entry.attributes),
             "groups": grouped(entry.attributes),
             "sampling": SAMPLING_DEFAULTS | entry.config.get("sampling", {}),

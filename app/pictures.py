@@ -89,7 +89,7 @@ def from_avatar(seed: object) -> Picture:
 
 def look(picture: Picture, entry: Entry, face: object = 0, box: object = None) -> View:
     """The part that the model sees: the box by hand, the chosen face, or the middle."""
-    size = entry.config["model"]["image_size"]
+    size = entry.image_size
     if box is not None:
         square = _box(box)
         return View(_stored(crop(picture.image, square, size)), square, None, False)

@@ -72,10 +72,9 @@ def families(catalog: Catalog) -> dict[str, Family]:
         if entry.objective not in OBJECTIVES:
             continue
         source = str(entry.config.get("data", {}).get("source", entry.name))
-        size = entry.config["model"]["image_size"]
-        key = (source, size, entry.attributes)
-        title = f"{TITLES.get(source, source)}, {size} px"
-        family = found.setdefault(key, Family(f"{source}-{size}-{len(found)}", title, source))
+        key = (source, entry.image_size, entry.attributes)
+        title = f"{TITLES.get(source, source)}, {entry.image_size} px"
+        family = found.setdefault(key, Family(f"{source}-{entry.image_size}-{len(found)}", title, source))
         family.models.setdefault(entry.objective, entry)
     return {family.key: family for family in found.values()}
 

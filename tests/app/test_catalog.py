@@ -1,6 +1,7 @@
 """The models at hand, what the page says of them, and what is new among combinations."""
 
 import random
+from shutil import copytree
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_a_model_is_read_once(runtime):
 def test_the_same_name_twice_gets_a_number(tiny_models, tmp_path):
     catalog = Catalog([tiny_models[0], tiny_models[0]], bundled=tmp_path, device="cpu")
     assert list(catalog.attributes()) == ["tiny", "tiny-2"]
+
+
+def test_a_rival_has_the_same_size(tiny_models, tmp_path):
+    """Two models stand side by side from the same noise, so their images must have the same shape."""
+    copytree(tiny_models[1], tmp_path / "large")
+    config = tmp_path / "large" / "config.json"
+    config.write_text(config.read_text().replace('"image_size": 32', '"image_size": 64'))
+    catalog = Catalog([tiny_models[0], str(tmp_path / "large")], bundled=tmp_path / "none", device="cpu")
+    assert catalog.rival("tiny") is None
 
 
 def test_avatars_come_first(tiny_bundle, tmp_path):
