@@ -140,13 +140,14 @@ class Catalog:
     def _facts(self, entry: Entry) -> dict:
         data = entry.config.get("data", {})
         pairs = [parse(text).as_dict() for text in data.get("held_out", [])]
+        sampling = SAMPLING_DEFAULTS | entry.config.get("sampling", {})
         return {
             "name": entry.name,
             "title": entry.title,
             "size": entry.image_size,
             "names": list(entry.attributes),
             "groups": grouped(entry.attributes),
-            "sampling": SAMPLING_DEFAULTS | entry.config.get("sampling", {}),
+            "sampling": sampling | {"rest": sampling["steps"]},
             "rival": self.rival(entry.name),
             "held_out": [pair for pair in pairs if set(pair) <= set(entry.attributes)],
             "presets": presets_for(entry.attributes),

@@ -112,7 +112,9 @@ class Run:
     def arrived(self) -> bool:
         """Energies go on falling when the faces are long there, and colours burn: so chains rest under a met wish."""
         wish = self.settings
-        return not wish.steps and 0 < wish.rest <= self.chains.step - self.since
+        own = self.catalog.bundle(wish.model).sampling["steps"]
+        rest = own if wish.rest is None else wish.rest
+        return not wish.steps and 0 < rest <= self.chains.step - self.since
 
     def look(self) -> bool:
         """Read the mailbox and do as it says; False when another run has taken over."""

@@ -42,7 +42,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("seed", "whole", "Seed", 0, low=0, high=2**31 - 1, restarts=True),
     Setting("speed", "number", "Steps a second", 30, low=0, high=200),  # 0: as fast as the machine can
     Setting("steps", "whole", "Pause at step", 0, low=0, high=1_000_000),  # 0: never
-    Setting("rest", "whole", "Rest after", 80, low=0, high=1_000_000),  # steps under one wish; 0: never
+    Setting("rest", "whole", "Rest after", low=0, high=1_000_000, own=True),  # steps under one wish; 0: never
     Setting("guidance", "number", "Guidance", low=0, high=20, own=True),
     Setting("grad_coef", "number", "Gradient coefficient", low=0, high=100, own=True),
     Setting("noise_std", "number", "Noise", low=0, high=1, own=True),
@@ -52,7 +52,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("augment_every", "whole", "Augment every", low=0, high=1_000, own=True),  # 0: never
 )
 BY_KEY = {setting.key: setting for setting in TABLE}
-OWN_KEYS = tuple(setting.key for setting in TABLE if setting.own)
+LANGEVIN_KEYS = tuple(setting.key for setting in TABLE if setting.own and setting.key != "rest")
 _FIELDS = {"with": "wanted", "without": "unwanted"}  # `with` is a word of the language
 
 
@@ -70,7 +70,7 @@ class Settings:
     seed: int = 0
     speed: float = 30
     steps: int = 0
-    rest: int = 80
+    rest: int | None = None
     guidance: float | None = None
     grad_coef: float | None = None
     noise_std: float | None = None
@@ -86,7 +86,7 @@ class Settings:
 
     def langevin(self) -> dict[str, float | int | None]:
         """The changes to the model's own sampling settings, for Bundle.langevin and jem_core.sample."""
-        changes = {key: getattr(self, key) for key in OWN_KEYS if getattr(self, key) is not None}
+        changes = {key: getattr(self, key) for key in LANGEVIN_KEYS if getattr(self, key) is not None}
         if changes.get("grad_clamp") == 0:
             changes["grad_clamp"] = None
         return changes

@@ -15,7 +15,7 @@ from app.settings import Settings
 from jem_core.condition import Condition
 from jem_core.sampling import sample
 
-SETTINGS = Settings(model="tiny", chains=4, speed=0, wanted=("Red",), steps=6)
+SETTINGS = Settings(model="tiny", chains=4, speed=0, wanted=("Red",), steps=6, rest=0)
 
 
 def letter_of(settings: Settings, **changes) -> Letter:
@@ -61,6 +61,11 @@ def test_chains_rest_and_walk_on(runtime):
     frames, went_on = run(SETTINGS.but(steps=0, rest=5), chains=rested)
     assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 10)
     assert went_on.digest() == run(SETTINGS.but(steps=10, rest=5))[1].digest(), "a rest changes no chain"
+
+
+def test_the_model_says_when_to_rest(runtime):
+    frames, _ = run(SETTINGS.but(steps=0, rest=None))
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 5)  # the small model's own number of steps
 
 
 def test_a_new_wish_puts_the_rest_off(runtime):
