@@ -66,4 +66,4 @@ def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
     )
     flat = conv2d(flat, kernels.view(-1, 1, 1, BLUR_KERNEL), groups=n * channels)
     flat = conv2d(flat, kernels.view(-1, 1, BLUR_KERNEL, 1), groups=n * channels)
-    return flat.reshape(n, channels, height, width)
+    return flat.reshape(n, channels, height, width).clamp_(0, 1)  # weights that round to more than 1 brighten white

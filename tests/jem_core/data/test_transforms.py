@@ -64,6 +64,13 @@ def test_blur_takes_a_sigma_an_image() -> None:
         assert torch.allclose(together[i], gaussian_blur(x[i : i + 1], sigma[i : i + 1])[0], atol=1e-6)
 
 
+def test_a_blur_of_white_is_no_brighter_than_white() -> None:
+    """Five weights may round to a sum above 1, and a chain out of [0, 1] would end a training run."""
+    blurred = gaussian_blur(torch.ones(500, 3, 8, 8), torch.linspace(0.1, 2, 500))
+    assert blurred.max() <= 1
+    assert blurred.min() > 0.9999
+
+
 def test_one_coin_an_image() -> None:
     x = torch.rand(400, 3, 8, 8, generator=seeded())
     flipped = augment_chains(x, seeded(1), flip=True, blur_probability=0.0)
