@@ -15,9 +15,7 @@ from torch import Tensor
 from jem_core.condition import FREE
 from jem_core.random import Randomness, normal, uniform
 
-RIDGE = (
-    0.001  # on the labels' variances: attributes that nearly determine each other must not be set against each other
-)
+RIDGE = 0.001  # on the labels' variances: attributes that nearly determine each other must not be played off
 IMAGE_PARTS = ("mean", "basis", "low", "high")
 SMALL_PARTS = ("scales", "label_mean", "label_cov", "cross_cov")
 
