@@ -21,7 +21,7 @@ MEASURES = {
     "ece_paper": "ECE, the paper's half-open bins",
 }
 LOWER_IS_BETTER = ("ece", "ece_paper")
-PLAIN = ("frechet_distance", "spread")  # no shares
+PLAIN = ("frechet_distance", "spread", "spread_without_grain")  # no shares
 
 
 @cache

@@ -77,7 +77,7 @@ function paintPairs(pairs) {
 
 function visit(wanted, model) {
   page.go('studio', false);
-  page.open({ model, with: wanted, without: [], start: 'informed', compare: 'none' });
+  page.open({ model, with: wanted, without: [], start: 'conditional', compare: 'none' });
   page.resume();
 }
 

@@ -1,4 +1,4 @@
-"""Do rows with unknown labels help? python -m train.ablations.unknown_labels --data DIR [--objective supervised].
+"""Do rows with unknown labels help? python -m train.ablations.unknown_labels --data DIR [--objective gibbs-jem].
 
 Half of the training rows lose half of their labels at random. They are then either used, with the unknown labels
 summed out of the likelihood, or dropped. A third set loses half of the labels of every row: can it train at all? All
@@ -73,10 +73,12 @@ def micro_auroc(trainer: Trainer, truth: Dataset) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a prepared data set with complete labels")
-    parser.add_argument("--rows", type=int, default=500, help="training rows (500)")
-    parser.add_argument("--iterations", type=int, default=1000)
-    parser.add_argument("--objective", default="gibbs-jem")
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument(
+        "--rows", type=int, default=200, help="training rows (200): few, so that labels are what is short"
+    )
+    parser.add_argument("--iterations", type=int, default=1500)
+    parser.add_argument("--objective", default="supervised")
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--init-gain", type=float, default=1.3)
     parser.add_argument("--cross-entropy-weight", type=float, default=1.0)
