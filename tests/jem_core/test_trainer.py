@@ -33,7 +33,7 @@ TECHNIQUES = {
     "joint chains": {"chains": "joint"},
     "semi-conditional chains": {"chains": "semi-conditional"},
     "marginalized labels": {"chains": "joint", "negative_labels": "marginalized"},
-    "informed start": {"start": "informed", "fresh_fraction": 1.0},
+    "informed start": {"start": "informed"},
     "uniform start": {"start": "uniform", "fresh_fraction": 1.0},
     "ring": {"buffer_policy": "ring"},
     "reservoir": {"buffer_policy": "reservoir"},
