@@ -89,7 +89,7 @@ def visitor(page_server, new_context):
         context = new_context(viewport={"width": 1440, "height": 900})
         studio = Studio(context.new_page(), page_server.url)
         pages.append(studio)
-        studio.page.goto(f"{page_server.url}/?screen={screen}&model=tiny&chains=4")
+        studio.page.goto(f"{page_server.url}/?screen={screen}&model=tiny&chains=4&rest=0")
         return studio.page
 
     yield visit

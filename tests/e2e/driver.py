@@ -123,5 +123,5 @@ class Studio:
 
     def clean(self) -> None:
         """Nothing went wrong on the page, and nothing left the machine."""
-        assert self.errors == []
+        assert not self.errors, f"the page complained: {self.errors}"
         assert self.strangers == []

@@ -53,7 +53,7 @@ def test_a_pair_opens_the_first_screen(visitor):
     page.locator("[data-pair='Red,Striped']").click()
     page.wait_for_function("() => window.gibbsJem.store.settings.with.join() === 'Red,Striped'")
     assert page.locator("#gj-studio .gj-canvas").is_visible()
-    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 0")
+    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 0 && window.gibbsJem.store.playing")
 
 
 def test_how_it_works_is_drawn(visitor):
