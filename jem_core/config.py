@@ -24,6 +24,7 @@ AT_LEAST_ONE = {
     "iterations",
     "batch_size",
     "width",
+    "fold",
     "langevin_steps",
     "steps_per_sweep",
     "buffer_size",
@@ -59,6 +60,7 @@ class TrainConfig:
     negative_labels: str = "sampled"  # the label noise steadies training of joint chains
     cross_entropy_weight: float = 1.0  # of -log p(y | x); 1 is the likelihood
     width: int = 32
+    fold: int = 1  # side of the squares of pixels that enter as one; 2: 64 px at the cost of 32 px
     init_gain: float = 1.6  # of the first weights (see `init_weights`); 0: PyTorch's default, the paper's
     seed: int = 0
 

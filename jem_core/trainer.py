@@ -74,7 +74,7 @@ class Trainer:
         config, device = self.config, self.device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width)
+            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width, config.fold)
         if config.init_gain:
             init_weights(self.model, config.init_gain, torch.Generator().manual_seed(config.seed))
         self.model.to(device)

@@ -18,8 +18,9 @@ from jem_core.judge import Judge
 from train import ranks, speed
 from train.good_sample import time_to_good
 
-PAPER = (64, 64, 23)  # image size, width, attributes
-SMALL = (32, 32, 18)
+Shape = tuple[int, int, int, int]  # image size, width, attributes, fold
+PAPER: Shape = (64, 64, 23, 1)
+SMALL: Shape = (64, 32, 18, 2)
 Row = tuple[str, str, str]  # what, measured, against what
 
 
@@ -55,20 +56,20 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
         yield from time_to_good(args.model, Judge.load(args.judge))
 
 
-def nets() -> dict[str, tuple[int, int, int]]:
+def nets() -> dict[str, Shape]:
     """The paper's net, and the different shapes among the bundled ones."""
     shapes = {"the paper's net": PAPER}
     for name in bundled_names():
         model = load(name).model
-        shape = (model.image_size, model.width, model.num_attributes)
+        shape = (model.image_size, model.width, model.num_attributes, model.fold)
         if shape not in shapes.values():
             shapes[f"bundled {name}"] = shape
     return shapes
 
 
-def title(name: str, shape: tuple[int, int, int], chains: int) -> str:
-    size, width, attributes = shape
-    return f"{name} ({size} px, width {width}, {attributes} attributes, {chains} chains)"
+def title(name: str, shape: Shape, chains: int) -> str:
+    size, width, attributes, fold = shape
+    return f"{name} ({size} px, width {width}, fold {fold}, {attributes} attributes, {chains} chains)"
 
 
 def against_official(seconds: float, chains: int = 16) -> Iterator[Row]:
@@ -97,17 +98,17 @@ def share_of_peak(seconds: float, chains: int = 16) -> Iterator[Row]:
 
 def scaling(seconds: float) -> Iterator[Row]:
     """Cost of a chain and step, relative to the usual case, when one thing grows."""
-    size, width, attributes = SMALL
+    size, width, attributes, fold = SMALL
     model = speed.network(*SMALL)
     cases = {n: speed.our_step(model, speed.chains_of(model, n)) for n in (1, 4, 16, 64, 256)}
     took = {n: cost / n for n, cost in speed.medians(cases, 2 * seconds).items()}
     for n, cost in took.items():
         yield f"cost a chain with {n} chains", f"{cost / took[16]:.2f} times", "16 chains"
-    pictures = {s: speed.network(s, width, attributes) for s in (32, 64, 128)}
+    pictures = {s: speed.network(s, width, attributes, fold) for s in (32, 64, 128)}
     took = speed.medians({s: speed.our_step(m, speed.chains_of(m, 16)) for s, m in pictures.items()}, 2 * seconds)
     for s, cost in took.items():
         yield f"cost at {s} px", f"{cost / took[32]:.2f} times", "32 px"
-    wide = {k: speed.network(size, width, k) for k in (8, 32, 128, 512)}
+    wide = {k: speed.network(size, width, k, fold) for k in (8, 32, 128, 512)}
     took = speed.medians({k: speed.our_step(m, speed.chains_of(m, 16)) for k, m in wide.items()}, seconds)
     for k, cost in took.items():
         yield f"cost with {k} attributes", f"{cost / took[8]:.2f} times", "8 attributes"
@@ -144,7 +145,7 @@ def threads(seconds: float, chains: int = 16) -> Iterator[Row]:
 def two_ranks(seconds: float) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as place:
         data = random_data(Path(place) / "data")
-        found = ranks.compare(data, "avatars-32", iterations=max(3, int(3 * seconds)), repeats=2)
+        found = ranks.compare(data, "avatars-64", iterations=max(3, int(3 * seconds)), repeats=2)
     (_, alone), *others = found.items()
     for name, images in others:
         yield (
@@ -156,7 +157,7 @@ def two_ranks(seconds: float) -> Iterator[Row]:
 
 def random_data(directory: Path, n: int = 512) -> Path:
     """A data set of noise: speed does not ask what is in the pictures."""
-    size, _, attributes = SMALL
+    size, _, attributes, _ = SMALL
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (n, 3, size, size), np.uint8)
     labels = rng.integers(0, 2, (n, attributes), np.int8)

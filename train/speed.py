@@ -23,10 +23,10 @@ from jem_core.samplers import ChainState, LangevinSettings, Sampler
 GRAD_COEF, NOISE_STD = 1.0, 0.001
 
 
-def network(size: int, width: int, attributes: int) -> JointEnergyModel:
+def network(size: int, width: int, attributes: int, fold: int = 1) -> JointEnergyModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return JointEnergyModel([f"attribute {i}" for i in range(attributes)], size, width)
+        return JointEnergyModel([f"attribute {i}" for i in range(attributes)], size, width, fold)
 
 
 def chains_of(model: JointEnergyModel, n: int) -> ChainState:
@@ -66,7 +66,7 @@ def plain_sweep(plain: Callable[[Tensor], Tensor], state: ChainState, random: to
 
 def _plain(model: JointEnergyModel) -> Callable[[Tensor], Tensor]:
     """The same weights in PyTorch's default memory format."""
-    copy = network(model.image_size, model.width, model.num_attributes)
+    copy = network(model.image_size, model.width, model.num_attributes, model.fold)
     copy.load_state_dict(model.state_dict())
     copy.to(memory_format=torch.contiguous_format)
     layers = nn.Sequential(copy.cnn, copy.mlp)
@@ -147,7 +147,7 @@ def matrix_peak(seconds: float) -> float:
 
 def operations(model: JointEnergyModel, n: int) -> int:
     """Floating-point operations of a forward pass of n images; a step costs twice that: the gradient to the image."""
-    total, size = 0, model.image_size
+    total, size = 0, model.image_size // model.fold
     for module in (*model.cnn, *model.mlp):
         if isinstance(module, nn.Conv2d):
             size //= module.stride[0]

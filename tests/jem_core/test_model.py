@@ -111,14 +111,27 @@ def test_the_papers_network_has_the_papers_parameters(outputs: int, expected: in
     assert model.mlp[4].out_features == outputs
 
 
-@pytest.mark.parametrize("size", [32, 64, 128])
-def test_every_size_works_on_a_batch_of_one(size: int) -> None:
-    model = JointEnergyModel(["a", "b"], image_size=size, width=2)
+@pytest.mark.parametrize(("size", "fold"), [(32, 1), (32, 4), (64, 1), (64, 2), (128, 1), (128, 4)])
+def test_every_size_works_on_a_batch_of_one(size: int, fold: int) -> None:
+    model = JointEnergyModel(["a", "b"], image_size=size, width=2, fold=fold)
     x = torch.full((1, 3, size, size), 0.5)
     assert model.logits(x).shape == (1, 2, 2)
     assert model.predict(x).shape == (1, 2)
     assert model.score(x).shape == (1,)
-    assert model.config() == {"names": ["a", "b"], "image_size": size, "width": 2}
+    assert model.config() == {"names": ["a", "b"], "image_size": size, "width": 2, "fold": fold}
+
+
+def test_a_fold_looks_at_every_pixel_with_the_layers_of_a_smaller_net() -> None:
+    """64 px with fold 2 is the 32 px net but for its first layer, which sees the four pixels of a square apart."""
+    folded, small = (JointEnergyModel(["a", "b"], size, 4, fold) for size, fold in ((64, 2), (32, 1)))
+    convolutions = [[c.weight.shape for c in net.cnn if isinstance(c, torch.nn.Conv2d)] for net in (folded, small)]
+    assert convolutions[0][0] == (4, 12, 3, 3)
+    assert convolutions[0][1:] == convolutions[1][1:]
+    x = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    (grad,) = torch.autograd.grad(folded.score(x).sum(), x)
+    assert (grad != 0).float().mean() > 0.99
+    squares = grad[0, 0].unfold(0, 2, 2).unfold(1, 2, 2).flatten(2)
+    assert (squares.std(dim=-1) > 0).float().mean() > 0.99
 
 
 def test_an_energy_depends_on_its_own_image_alone() -> None:
@@ -166,6 +179,7 @@ def bad_calls() -> dict:
         "unknown size": (lambda: JointEnergyModel(["a"], image_size=48), r"48.*32, 64, 128"),
         "no width": (lambda: JointEnergyModel(["a"], width=0), r"width is 0"),
         "half a filter": (lambda: JointEnergyModel(["a"], width=1.5), r"width is 1\.5"),
+        "unknown fold": (lambda: JointEnergyModel(["a"], fold=3), r"fold is 3.*1, 2, 4"),
         "no names": (lambda: JointEnergyModel([]), r"at least one"),
         "a name twice": (lambda: JointEnergyModel(["a", "a"]), r"\['a', 'a'\]"),
     }

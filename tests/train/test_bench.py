@@ -15,8 +15,9 @@ from train import bench, good_sample, ranks, speed
 from train.__main__ import main
 
 
-def test_the_plain_sweep_makes_our_step() -> None:
-    model = speed.network(32, 4, 5)
+@pytest.mark.parametrize("fold", [1, 2])
+def test_the_plain_sweep_makes_our_step(fold: int) -> None:
+    model = speed.network(32, 4, 5, fold)
     state = speed.chains_of(model, 3)
     ours, _ = Sampler("resampling", model, LangevinSettings(1.0, 0.001)).step(state, generator(7))
     x, y = speed.plain_sweep(speed._plain(model), state, generator(7))
@@ -39,6 +40,8 @@ def test_operations_of_a_known_net() -> None:
     convolutions = 2 * 3 * 9 * 32**2 + 4 * 2 * 16 * 16**2 + 8 * 4 * 16 * 8**2 + 16 * 8 * 16 * 4**2 + 2 * 16 * 4**2
     assert speed.operations(model, 5) == 5 * 2 * (convolutions + 32 * 4 + 4 * 4 + 4 * 6)
     assert sum(isinstance(layer, nn.Conv2d) for layer in model.cnn) == 5
+    folded = speed.network(64, 2, 3, 2)
+    assert speed.operations(folded, 5) - speed.operations(model, 5) == 5 * 2 * 2 * 9 * 9 * 32**2
 
 
 def test_medians_tell_slow_from_fast() -> None:
@@ -49,8 +52,8 @@ def test_medians_tell_slow_from_fast() -> None:
 def test_the_command_prints_one_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tiny_bundle: Bundle
 ) -> None:
-    monkeypatch.setattr(bench, "PAPER", (32, 4, 3))
-    monkeypatch.setattr(bench, "SMALL", (32, 4, 3))
+    monkeypatch.setattr(bench, "PAPER", (32, 4, 3, 1))
+    monkeypatch.setattr(bench, "SMALL", (32, 4, 3, 2))
     monkeypatch.setattr(bench, "bundled_names", lambda: ("tiny",))
     monkeypatch.setattr(bench, "load", lambda name: tiny_bundle)
     assert main(["bench", "--seconds", "0.01", "--skip-ranks"]) == 0
