@@ -157,9 +157,17 @@ def test_every_file_is_checked_before_use(directory: Path, name: str) -> None:
         Bundle.read(directory)
 
 
-def test_half_precision_weights_are_read(directory: Path) -> None:
-    rewrite(directory, "model.safetensors", lambda tensors: {key: value.half() for key, value in tensors.items()})
-    assert all(weight.dtype == torch.float32 for weight in Bundle.read(directory).model.parameters())
+def test_weights_are_stored_in_half_precision_and_read_in_single(tiny_bundle: Bundle, tmp_path: Path) -> None:
+    exact = copy.deepcopy(tiny_bundle)
+    exact.model.mlp[0].weight.data += 1e-6
+    exact.write(tmp_path / "half")
+    assert all(weight.dtype == torch.float16 for weight in load_file(tmp_path / "half" / "model.safetensors").values())
+    read = Bundle.read(tmp_path / "half").model.mlp[0].weight
+    assert read.dtype == torch.float32
+    torch.testing.assert_close(read, exact.model.mlp[0].weight, rtol=5e-4, atol=1e-6)
+    single = {key: value.contiguous() for key, value in exact.model.state_dict().items()}
+    rewrite(tmp_path / "half", "model.safetensors", lambda _: single)  # of another program
+    assert torch.equal(Bundle.read(tmp_path / "half").model.mlp[0].weight, exact.model.mlp[0].weight)
 
 
 def test_what_cannot_be_read_is_not_written(tiny_bundle: Bundle, tmp_path: Path) -> None:
