@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the data set that the model was trained on")
     parser.add_argument("--judge", type=Path, help="the judge of `python -m train judge` (DATA/judge)")
     parser.add_argument("--quick", action="store_true", help="a table in a minute; nothing is written")
-    parser.add_argument("--samples", type=int, metavar="N", help="chains a condition (100, fewer single ones at 64 px)")
+    parser.add_argument("--samples", type=int, metavar="N", help="chains a condition (100, fewer of a slow model)")
     parser.add_argument("--jem", type=Path, metavar="MODEL", help="a factored model to compare synthesis with")
     parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
     parser.add_argument(

@@ -11,6 +11,7 @@ from jem_core.bundle import Bundle
 from jem_core.condition import Condition
 from jem_core.data.held_out import parse
 from jem_core.judge import Judge
+from jem_core.model import JointEnergyModel
 
 MOST_VISIBLE = 15  # photographs: attributes that the judge itself can hardly see tell nothing of a sample
 RARE = 0.01  # a seen combination has at least this share of the training images
@@ -18,7 +19,8 @@ SEEN_PAIRS = 7
 TRIPLES = 3
 MAIN = 100
 MEASURES = ("singles", "seen_pairs", "held_out_pairs", "triples")
-# Chain steps that about ten minutes on two cores leave for synthesis: slow ones make 550 a second at 32 px.
+# Chain steps that about ten minutes on two cores leave for synthesis, by image size after the fold: slow ones make 550
+# a second at 32 px.
 BUDGET = {32: 300_000, 64: 150_000, 128: 30_000}
 
 
@@ -55,6 +57,10 @@ class Plan:
         return self.seen_pairs[:3] + self.held_out_pairs[:3]
 
 
+def budget(model: JointEnergyModel) -> int:
+    return BUDGET[max(32, model.image_size // model.fold)]
+
+
 def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants: int = 0) -> Plan:
     """The default plan: 100 chains a condition where the time allows it; pairs come before single attributes."""
     plan = conditions(bundle, judge)
@@ -63,7 +69,7 @@ def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants
         plan.free, plan.variant = max(2 * samples, 20), min(10, max(2, samples // 3))
         return plan
     plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN, "triples": MAIN // 4}
-    room = BUDGET[bundle.model.image_size] // bundle.sampling["steps"]
+    room = budget(bundle.model) // bundle.sampling["steps"]
     for name, least in (("singles", 40), ("seen_pairs", 50), ("held_out_pairs", 50), ("singles", 10)):
         over = plan.total(variants) + plan.plain().total() - room
         if over > 0 and getattr(plan, name):
@@ -76,9 +82,9 @@ def quick_plan(bundle: Bundle, judge: Judge, samples: int | None = None) -> Plan
     """Under a minute on one core: fewer conditions, few chains each, nothing else."""
     plan = conditions(bundle, judge)
     plan.seen_pairs, plan.triples, plan.free, plan.variant = plan.seen_pairs[:6], [], 0, 0
-    plan.singles = plan.singles if bundle.model.image_size == 32 else plan.singles[:8]
+    plan.singles = plan.singles if budget(bundle.model) == max(BUDGET.values()) else plan.singles[:8]
     if samples is None:
-        room = BUDGET[bundle.model.image_size] // 30 // bundle.sampling["steps"]
+        room = budget(bundle.model) // 30 // bundle.sampling["steps"]
         samples = max(2, room // sum(len(found) for found in plan.measures().values()))
     plan.chains = dict.fromkeys(plan.measures(), samples)
     return plan

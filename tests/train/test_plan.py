@@ -12,14 +12,20 @@ from train.plan import BUDGET, all_pairs, make_plan, most_visible, quick_plan, s
 NAMES = tuple("ABCDEFGHIJKLMNOPQRST")
 
 
-def bundle(size: int = 64, steps: int = 60, source: str = "avatars", held_out: tuple[str, ...] = ("A + B", "C + -D")):
+def bundle(
+    size: int = 64,
+    steps: int = 60,
+    source: str = "avatars",
+    held_out: tuple[str, ...] = ("A + B", "C + -D"),
+    fold: int = 1,
+):
     labels = (np.random.default_rng(0).random((2000, len(NAMES))) < 0.35).astype(np.int8)
     labels = labels[~(labels[:, 0] & labels[:, 1]).astype(bool)]
     return SimpleNamespace(
         names=NAMES,
         support=Support.from_labels(NAMES, labels),
         config={"data": {"source": source, "held_out": list(held_out)}},
-        model=SimpleNamespace(image_size=size),
+        model=SimpleNamespace(image_size=size * fold, fold=fold),
         sampling={"steps": steps},
     )
 
@@ -40,9 +46,10 @@ def test_seen_pairs_are_seen_and_spread_over_the_attributes():
     assert len({name for pair in pairs for name in pair.wanted}) == 14
 
 
-@pytest.mark.parametrize(("size", "steps"), [(32, 60), (64, 60), (64, 100), (64, 30)])
-def test_the_default_plan_keeps_to_its_time(size: int, steps: int):
-    plan = make_plan(bundle(size, steps), JUDGE, variants=5)
+@pytest.mark.parametrize(("size", "steps", "fold"), [(32, 60, 1), (64, 60, 1), (64, 100, 1), (64, 30, 1), (32, 60, 2)])
+def test_the_default_plan_keeps_to_its_time(size: int, steps: int, fold: int):
+    """A folded image costs what a smaller one does."""
+    plan = make_plan(bundle(size, steps, fold=fold), JUDGE, variants=5)
     assert plan.total(5) * steps <= BUDGET[size]
     assert plan.chains["held_out_pairs"] >= 50
     if size == 32:
