@@ -15,6 +15,7 @@ from jem_core.buffer import JointBuffer
 from jem_core.data.support import Support
 from jem_core.gaussian import LowRankGaussian, Preconditioner
 from jem_core.model import JointEnergyModel, check_weights
+from jem_core.precision import fastest_precision
 from jem_core.samplers import LangevinSettings
 
 FORMAT = 1
@@ -71,8 +72,11 @@ class Bundle:
         """The settings that suit this model."""
         return SAMPLING_DEFAULTS | self.config.get("sampling", {})
 
-    def langevin(self, **changes: float | int | None) -> tuple[LangevinSettings, int]:
-        """The model's own settings with these changes, and how often chains are augmented."""
+    def langevin(self, precision: str | None = None, **changes: float | int | None) -> tuple[LangevinSettings, int]:
+        """The model's own settings with these changes, and how often chains are augmented.
+
+        The precision defaults to the fastest that the hardware has.
+        """
         unknown = sorted(set(changes) - set(SAMPLING_DEFAULTS))
         if unknown:
             choices = ", ".join(SAMPLING_DEFAULTS)
@@ -86,6 +90,7 @@ class Bundle:
             steps_per_sweep=chosen["steps_per_sweep"],
             guidance=chosen["guidance"],
             preconditioner=Preconditioner.from_gaussian(self.gaussian, strength) if strength else None,
+            precision=precision or fastest_precision(self.device),
         )
         return settings, chosen["augment_every"]
 

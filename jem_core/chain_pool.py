@@ -37,6 +37,7 @@ class ChainPool:
             grad_clamp=config.grad_clamp or None,
             steps_per_sweep=config.steps_per_sweep,
             preconditioner=Preconditioner.from_gaussian(gaussian, strength) if strength else None,
+            precision=config.precision,
         )
         # Factored JEM samples x from its marginal; the joint draws labels and images in turn (Algorithm 1).
         self.sampler = Sampler("marginalizing" if config.objective == "jem" else "resampling", model, langevin)

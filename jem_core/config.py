@@ -11,6 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from jem_core.precision import PRECISIONS
+
 CHOICES = {
     "objective": ("supervised", "jem", "gibbs-jem"),
     "chains": ("joint", "semi-conditional"),
@@ -18,7 +20,7 @@ CHOICES = {
     "buffer_policy": ("ring", "reservoir", "in-place"),
     "start": ("conditional", "informed", "uniform"),
     "schedule": ("constant", "cosine", "steps"),
-    "precision": ("float32", "bfloat16"),
+    "precision": PRECISIONS,
 }
 AT_LEAST_ONE = {
     "iterations",
@@ -131,7 +133,7 @@ class TrainConfig:
     picture_minutes: float = 5.0
     sample_steps: int = 60  # of a picture's fresh chains, and the default of the finished model
     threads: int = 0  # 0: as torch chooses
-    precision: str = "float32"  # bfloat16 mixed precision on CUDA
+    precision: str = "float32"  # bfloat16: mixed precision, quicker where the hardware has it
     compile: bool = False  # torch.compile on CUDA
 
     def __post_init__(self) -> None:

@@ -86,9 +86,9 @@ class JointEnergyModel(nn.Module):
             size = self.image_size
             raise ValueError(f"The images have shape {tuple(x.shape)}; expected (N, 3, {size}, {size}).")
         hidden = self.cnn(x.contiguous(memory_format=torch.channels_last))
-        logits = self.mlp(hidden).unflatten(-1, (self.num_attributes, 2))
         # Mixed precision ends here: a sum of many logits in bfloat16 would round energies to whole numbers.
-        return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits
+        with torch.autocast(x.device.type, enabled=False):
+            return self.mlp(hidden.to(weight.dtype)).unflatten(-1, (self.num_attributes, 2))
 
     forward = logits
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from jem_core.condition import FREE
 from jem_core.gaussian import Preconditioner
 from jem_core.model import check_images, check_labels, log_prob_from_logits
+from jem_core.precision import PRECISIONS, compute_in
 from jem_core.random import Randomness, normal, uniform
 
 SAMPLER_NAMES = ("resampling", "marginalizing")
@@ -61,6 +62,7 @@ class LangevinSettings:
     guidance: float = 1.0  # weight on log p(y_c | x); 1 is the paper
     preconditioner: Preconditioner | None = None
     clamp: bool = True  # keep images in [0, 1]
+    precision: str = "float32"  # of the convolutions
 
     def __post_init__(self) -> None:
         for name, low in (("grad_coef", 0), ("noise_std", 0), ("guidance", 0)):
@@ -72,6 +74,8 @@ class LangevinSettings:
             raise ValueError(f"grad_clamp is {bound!r}; expected None or a bound above 0.")
         if not isinstance(self.steps_per_sweep, int) or self.steps_per_sweep < 1:
             raise ValueError(f"steps_per_sweep is {self.steps_per_sweep!r}; expected a whole number of at least 1.")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"The precision is {self.precision!r}; choose {' or '.join(PRECISIONS)}.")
 
     @property
     def temperature(self) -> float:
@@ -129,7 +133,8 @@ class Sampler:
     def _advance(self, state: ChainState, randomness: Randomness, draw_labels: bool) -> tuple[ChainState, StepInfo]:
         with torch.enable_grad():
             x = state.x.detach().requires_grad_()
-            logits = self.model.logits(x)
+            with compute_in(self.settings.precision, x.device):
+                logits = self.model.logits(x)
             if draw_labels:
                 y = self._labels(logits.detach(), state, randomness)
             else:
@@ -162,12 +167,13 @@ class Sampler:
             grad = grad.clamp(-settings.grad_clamp, settings.grad_clamp)
         if settings.preconditioner is not None:
             grad, noise = settings.preconditioner.apply(grad), settings.preconditioner.apply_sqrt(noise)
-        moved = x + settings.grad_coef * grad + settings.noise_std * noise
-        return moved.clamp(0, 1) if settings.clamp else moved
+        moved = x + settings.grad_coef * grad
+        moved += noise.mul_(settings.noise_std)
+        return moved.clamp_(0, 1) if settings.clamp else moved
 
     def _info(self, logits: Tensor, y: Tensor, state: ChainState, grad: Tensor) -> StepInfo:
         energy = -self._log_density(logits, y, state.condition)
-        grad_norm = grad.flatten(1).norm(dim=1)
+        grad_norm = torch.linalg.vector_norm(grad, dim=(1, 2, 3))
         return StepInfo(
             energy=energy,
             log_marginal=log_prob_from_logits(logits, state.condition, observed=state.condition != FREE),
@@ -195,4 +201,4 @@ def log_p_condition(logits: Tensor, condition: Tensor) -> Tensor:
 
 def saturated(x: Tensor) -> Tensor:
     """Which images sit in a corner of the cube, where the gradient points outwards and no step leads away. (N,)."""
-    return ((x <= 0) | (x >= 1)).flatten(1).float().mean(dim=1) > SATURATED_SHARE
+    return ((x <= 0) | (x >= 1)).sum(dim=(1, 2, 3)) > SATURATED_SHARE * x.shape[1:].numel()

@@ -55,7 +55,7 @@ def sample(
     keep_best: int = 1,
     images: Tensor | None = None,
     progress=None,
-    **settings: float | int | None,
+    **settings: float | int | str | None,
 ) -> Samples:
     """`n` samples of this condition from fresh chains, by Algorithm 2 (resampling) or 3 (marginalizing).
 

@@ -6,7 +6,6 @@ import copy
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from jem_core.gaussian import LowRankGaussian
 from jem_core.guard import Guard, TrainingDiverged
 from jem_core.model import JointEnergyModel, init_weights
 from jem_core.objectives import LossParts, accuracy, contrastive_loss, kl_loss, supervised_loss
+from jem_core.precision import compute_in
 
 STREAMS = ("noise", "chains")  # what is drawn for the data and for the chains
 START = "start.safetensors"
@@ -103,12 +103,11 @@ class Trainer:
     def iterate(self) -> dict[str, float]:
         """One step of the optimizer; returns what happened as plain numbers, averaged over the ranks."""
         config = self.config
-        mixed = config.precision == "bfloat16" and self.device.type == "cuda"
         images, labels = self._next_batch()
         warming = self.iteration < config.supervised_iterations
         noise = config.supervised_noise if warming else config.data_noise
         x = training_transform(images, noise, self.streams["noise"])
-        with torch.autocast("cuda", torch.bfloat16) if mixed else nullcontext():
+        with compute_in(config.precision, self.device):
             if config.objective == "supervised" or warming:
                 parts, metrics = supervised_loss(self.model, x, labels), {}
             else:

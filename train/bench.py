@@ -15,6 +15,7 @@ from jem_core.data.dataset import write_dataset
 from jem_core.data.source import Source, random_split
 from jem_core.hub import bundled_names, load
 from jem_core.judge import Judge
+from jem_core.precision import fastest_precision
 from train import ranks, speed
 from train.good_sample import time_to_good
 
@@ -67,6 +68,11 @@ def nets() -> dict[str, Shape]:
     return shapes
 
 
+def precisions() -> list[str]:
+    """Single precision, and what sampling uses on this processor where that is another one."""
+    return list(dict.fromkeys(("float32", fastest_precision(torch.device("cpu")))))
+
+
 def title(name: str, shape: Shape, chains: int) -> str:
     size, width, attributes, fold = shape
     return f"{name} ({size} px, width {width}, fold {fold}, {attributes} attributes, {chains} chains)"
@@ -76,13 +82,15 @@ def against_official(seconds: float, chains: int = 16) -> Iterator[Row]:
     for name, shape in nets().items():
         model = speed.network(*shape)
         state = speed.chains_of(model, chains)
-        took = speed.medians({"ours": speed.our_step(model, state), "plain": speed.plain_step(model, state)}, seconds)
-        ours, plain = (chains / took[key] for key in ("ours", "plain"))
-        yield (
-            title(name, shape, chains),
-            f"{ours / plain:.2f} times",
-            f"the official sweep ({ours:.0f} against {plain:.0f} image-steps a second)",
-        )
+        steps = {precision: speed.our_step(model, state, precision) for precision in precisions()}
+        took = speed.medians({"plain": speed.plain_step(model, state), **steps}, seconds)
+        plain = chains / took.pop("plain")
+        for precision, cost in took.items():
+            yield (
+                f"{title(name, shape, chains)} in {precision}",
+                f"{chains / cost / plain:.2f} times",
+                f"the official sweep ({chains / cost:.0f} against {plain:.0f} image-steps a second)",
+            )
 
 
 def share_of_peak(seconds: float, chains: int = 16) -> Iterator[Row]:
@@ -118,15 +126,12 @@ def training(seconds: float, images: int = 64, chains: int = 32, steps: int = 10
     for name, shape in nets().items():
         model = speed.network(*shape)
         state = speed.chains_of(model, chains)
-        took = speed.medians(
-            {
-                "ours": speed.our_iteration(model, state, images, steps),
-                "plain": speed.plain_iteration(model, state, images, steps),
-            },
-            seconds,
-        )
-        what = f"training, {title(name, shape, chains)}, {images} images, {steps} steps"
-        yield what, f"{took['plain'] / took['ours']:.2f} times", f"the official iteration ({took['ours']:.2f} s)"
+        ours = {precision: speed.our_iteration(model, state, images, steps, precision) for precision in precisions()}
+        took = speed.medians({"plain": speed.plain_iteration(model, state, images, steps), **ours}, seconds)
+        plain = took.pop("plain")
+        for precision, cost in took.items():
+            what = f"training, {title(name, shape, chains)} in {precision}, {images} images, {steps} steps"
+            yield what, f"{plain / cost:.2f} times", f"the official iteration ({cost:.2f} against {plain:.2f} s)"
 
 
 def threads(seconds: float, chains: int = 16) -> Iterator[Row]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from jem_core.condition import FREE
 from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.objectives import contrastive_loss
+from jem_core.precision import compute_in
 from jem_core.random import generator
 from jem_core.samplers import ChainState, LangevinSettings, Sampler
 
@@ -39,9 +40,9 @@ def chains_of(model: JointEnergyModel, n: int) -> ChainState:
     return ChainState(x, torch.where(condition == FREE, y, condition), condition, 0)
 
 
-def our_step(model: JointEnergyModel, state: ChainState) -> Callable[[], object]:
+def our_step(model: JointEnergyModel, state: ChainState, precision: str = "float32") -> Callable[[], object]:
     """One Langevin-within-Gibbs step of the kernel that trainer, command line and app use."""
-    sampler = Sampler("resampling", model, LangevinSettings(GRAD_COEF, NOISE_STD))
+    sampler = Sampler("resampling", model, LangevinSettings(GRAD_COEF, NOISE_STD, precision=precision))
     random = generator(2)
     return lambda: sampler.step(state, random)
 
@@ -73,9 +74,12 @@ def _plain(model: JointEnergyModel) -> Callable[[Tensor], Tensor]:
     return lambda x: layers(x).unflatten(-1, (model.num_attributes, 2))
 
 
-def our_iteration(model: JointEnergyModel, state: ChainState, images: int, steps: int) -> Callable[[], None]:
+def our_iteration(
+    model: JointEnergyModel, state: ChainState, images: int, steps: int, precision: str = "float32"
+) -> Callable[[], None]:
     """One training iteration's work: the chains' steps, then one forward and backward for data and chains."""
-    sampler, random = Sampler("resampling", model, LangevinSettings(GRAD_COEF, NOISE_STD)), generator(2)
+    settings = LangevinSettings(GRAD_COEF, NOISE_STD, precision=precision)
+    sampler, random = Sampler("resampling", model, settings), generator(2)
     data = torch.rand((images, *state.x.shape[1:]), generator=random)
     labels = torch.randint(0, 2, (images, model.num_attributes), generator=random)
     free, use = torch.full_like(labels, FREE), torch.ones(len(state.x), dtype=torch.bool)
@@ -85,7 +89,9 @@ def our_iteration(model: JointEnergyModel, state: ChainState, images: int, steps
         for _ in range(steps):
             chains, _ = sampler.step(chains, random)
         model.zero_grad()
-        contrastive_loss(model, data, labels, free, chains, use).loss.backward()
+        with compute_in(precision, state.x.device):
+            loss = contrastive_loss(model, data, labels, free, chains, use).loss
+        loss.backward()
 
     return iterate
 
