@@ -47,7 +47,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("grad_coef", "number", "Gradient coefficient", low=0, high=100, own=True),
     Setting("noise_std", "number", "Noise", low=0, high=1, own=True),
     Setting("grad_clamp", "number", "Gradient bound", low=0, high=100, own=True),  # 0: none
-    Setting("preconditioner", "number", "Preconditioner", low=0, high=100, own=True),  # 0: off
+    Setting("preconditioner", "number", "Preconditioner", low=0, high=1000, own=True),  # 0: off
     Setting("steps_per_sweep", "whole", "Steps a sweep", low=1, high=50, own=True),
     Setting("augment_every", "whole", "Augment every", low=0, high=1_000, own=True),  # 0: never
 )

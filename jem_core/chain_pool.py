@@ -167,7 +167,7 @@ class ChainPool:
         if self.config.start == "uniform":
             return self.gaussian.uniform(len(condition), generator)
         given = condition if self.config.start == "conditional" else None
-        return self.gaussian.sample(len(condition), generator, given)
+        return self.gaussian.sample(len(condition), generator, given, self.config.start_grain)
 
     def _random_conditions(self, n: int) -> Tensor:
         pick = torch.randint(len(self.labels), (n,), generator=self.generator, device=self.device).cpu()

@@ -43,6 +43,7 @@ SHARES = {
     "fresh_fraction",
     "switch_fraction",
     "chain_blur",
+    "start_grain",
     "final_phase",
     "final_rate",
     "uphill_target",
@@ -98,6 +99,7 @@ class TrainConfig:
     preconditioner: float = 10.0  # strength; 0 is off
     start: str = "conditional"
     start_rank: int = 64
+    start_grain: float = 0.5  # share of the white noise that the rank leaves out
     fresh_fraction: float = 0.05
     buffer_size: int = 1000
     buffer_policy: str = "in-place"

@@ -70,16 +70,19 @@ class LowRankGaussian:
             cross_cov=basis @ (centred.T @ away) / len(away),
         )
 
-    def sample(self, n: int, randomness: Randomness, condition: Tensor | None = None, residual: float = 0.5) -> Tensor:
+    def sample(self, n: int, randomness: Randomness, condition: Tensor | None = None, grain: float = 0.0) -> Tensor:
         """Informed noise, clamped to [0, 1]; given the asked labels of a condition (n, K) where there is one.
 
-        White noise takes chains longest to remove: `residual` shrinks it.
+        `grain` is the share of the white noise that belongs to what the basis leaves out. It takes chains longest to
+        remove: a visitor's begin without it, training's with some, so that the model learns what grain is.
         """
-        device = self.mean.device
-        along = normal((n, len(self.scales)), randomness, device)
+        shape = (n, *self.mean.shape)
+        along = normal((n, len(self.scales)), randomness, self.mean.device)
         along = along * self.scales if condition is None else self._given(condition, along)
-        white = normal((n, *self.mean.shape), randomness, device) * (self.residual_std * residual)
-        return (self.mean + (along @ self.basis).view(white.shape) + white).clamp_(0, 1)
+        x = self.mean + (along @ self.basis).view(shape)
+        if grain:
+            x += normal(shape, randomness, self.mean.device) * (self.residual_std * grain)
+        return x.clamp_(0, 1)
 
     def _given(self, condition: Tensor, noise: Tensor) -> Tensor:
         """Coordinates z given labels y_c, under the Gaussian of both, from standard normal noise.

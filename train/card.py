@@ -289,7 +289,8 @@ def _making(config: dict, evaluation: dict) -> list[str]:
     facts += [training["hardware"]] if "hardware" in training else []
     parts = ["## How it was made", "```\n" + "\n".join(commands) + "\n```"]
     if facts:
-        parts.append(f"Training: {', '.join(facts)}. Evaluation: {evaluation['seconds']} seconds.")
+        evaluated = f"{evaluation['seconds']} seconds, {evaluation['hardware']}"
+        parts.append(f"Training: {', '.join(facts)}. Evaluation: {evaluated}.")
     return parts
 
 

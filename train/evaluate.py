@@ -17,6 +17,7 @@ from jem_core.data.dataset import Dataset
 from jem_core.draws import DRAWS, mean_prediction
 from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
+from jem_core.precision import fastest_precision
 from jem_core.synthesis import KEEP_OF, POOLED, Drawn, summary
 from train.fit import hardware
 from train.judging import (
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         "objective": bundle.config.get("objective"),
         "seed": args.seed,
         "command": shown_command(args),
-        "hardware": hardware(),
+        "hardware": f"{hardware()}, chains in {fastest_precision(bundle.device)}",
         "interval": 0.95,
         "keep_of": KEEP_OF,
     }

@@ -193,7 +193,8 @@ def sampling_defaults(config: TrainConfig, grad_coef: float) -> dict:
 
 def hardware() -> str:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
-    return f"{torch.get_num_threads()} threads, {device}"
+    threads = torch.get_num_threads()
+    return f"{threads} {'thread' if threads == 1 else 'threads'}, {device}"
 
 
 def _short(value: float | str) -> float | str:

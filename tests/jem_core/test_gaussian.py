@@ -62,18 +62,27 @@ def faint(gaussian: LowRankGaussian) -> LowRankGaussian:
 def test_samples_have_the_means_and_variances_of_the_fit(gaussian: LowRankGaussian) -> None:
     n = 4000
     centred = faint(gaussian)
-    x = centred.sample(n, generator(0), residual=1.0).flatten(1)
+    x = centred.sample(n, generator(0), grain=1.0).flatten(1)
     along = (x - 0.5) @ gaussian.basis.T
     expected = (centred.scales**2 + centred.residual_std**2).sqrt()
     assert (along.mean(0).abs() < 4 * expected / n**0.5).all()
     assert ((along.std(0) / expected - 1).abs() < 4 / (2 * n) ** 0.5).all()
 
 
+def test_without_grain_a_draw_lies_in_the_basis(gaussian: LowRankGaussian) -> None:
+    """The same draw with grain differs from it by white noise of the size asked for, and by nothing else."""
+    centred = faint(gaussian)
+    clean, grainy = (centred.sample(500, generator(0), grain=grain).flatten(1) for grain in (0.0, 0.5))
+    outside = (clean - 0.5) - (clean - 0.5) @ gaussian.basis.T @ gaussian.basis
+    assert outside.abs().max() < 1e-5
+    assert (grainy - clean).std().item() == pytest.approx(0.5 * centred.residual_std, rel=0.02)
+
+
 def test_given_labels_the_draws_are_those_of_the_joint_gaussian(gaussian: LowRankGaussian) -> None:
     """Against the textbook's conditional of the joint covariance, and a regression of the data itself."""
     n, centred = 6000, faint(gaussian)
     wish = torch.tensor([1, -1, 0, -1, -1, -1])
-    x = centred.sample(n, generator(0), wish.expand(n, -1), residual=0.0).flatten(1)
+    x = centred.sample(n, generator(0), wish.expand(n, -1)).flatten(1)
     along = ((x - 0.5) @ gaussian.basis.T).double().numpy()
     cross = centred.cross_cov[:, [0, 2]].double().numpy()
     own = centred.label_cov[[0, 2]][:, [0, 2]].double().numpy() + RIDGE * np.eye(2)

@@ -51,6 +51,7 @@ TECHNIQUES = {
     "constant steps": {"uphill_target": 0.0},
     "longer at the end": {"final_langevin_steps": 5, "final_phase": 0.5},
     "no data noise": {"data_noise": 0.0},
+    "start without grain": {"start_grain": 0.0},
     "bfloat16": {"precision": "bfloat16"},
     "bfloat16 with the KL term": {"precision": "bfloat16", "kl_weight": 1.0, "entropy_weight": 0.3},
 }
@@ -186,7 +187,7 @@ def test_the_finished_model(tiny_dataset: Dataset, tmp_path: Path) -> None:
     assert len(again.buffer) == 5
     assert again.support.total == len(run.rows)
     for a, b in zip(again.model.parameters(), run.ema.parameters(), strict=True):
-            assert torch.equal(a, b.half().float())  # as stored
+        assert torch.equal(a, b.half().float())  # as stored
     assert sample(again, Condition.from_lists(TINY_NAMES, ["Red"]), 2).images.shape == (2, 3, 32, 32)
 
 
