@@ -105,19 +105,21 @@ def share_of_peak(seconds: float, chains: int = 16) -> Iterator[Row]:
 
 
 def scaling(seconds: float) -> Iterator[Row]:
-    """Cost of a chain and step, relative to the usual case, when one thing grows."""
+    """Cost of a chain and step as sampling takes it, relative to the usual case, when one thing grows."""
     size, width, attributes, fold = SMALL
-    model = speed.network(*SMALL)
-    cases = {n: speed.our_step(model, speed.chains_of(model, n)) for n in (1, 4, 16, 64, 256)}
+    model, precision = speed.network(*SMALL), precisions()[-1]
+    cases = {n: speed.our_step(model, speed.chains_of(model, n), precision) for n in (1, 4, 16, 64, 256)}
     took = {n: cost / n for n, cost in speed.medians(cases, 2 * seconds).items()}
     for n, cost in took.items():
         yield f"cost a chain with {n} chains", f"{cost / took[16]:.2f} times", "16 chains"
     pictures = {s: speed.network(s, width, attributes, fold) for s in (32, 64, 128)}
-    took = speed.medians({s: speed.our_step(m, speed.chains_of(m, 16)) for s, m in pictures.items()}, 2 * seconds)
+    steps = {s: speed.our_step(m, speed.chains_of(m, 16), precision) for s, m in pictures.items()}
+    took = speed.medians(steps, 2 * seconds)
     for s, cost in took.items():
         yield f"cost at {s} px", f"{cost / took[32]:.2f} times", "32 px"
     wide = {k: speed.network(size, width, k, fold) for k in (8, 32, 128, 512)}
-    took = speed.medians({k: speed.our_step(m, speed.chains_of(m, 16)) for k, m in wide.items()}, seconds)
+    steps = {k: speed.our_step(m, speed.chains_of(m, 16), precision) for k, m in wide.items()}
+    took = speed.medians(steps, seconds)
     for k, cost in took.items():
         yield f"cost with {k} attributes", f"{cost / took[8]:.2f} times", "8 attributes"
 
@@ -141,7 +143,7 @@ def threads(seconds: float, chains: int = 16) -> Iterator[Row]:
         model = speed.network(*shape)
         for count in (1, 2):
             torch.set_num_threads(count)
-            step = speed.our_step(model, speed.chains_of(model, chains))
+            step = speed.our_step(model, speed.chains_of(model, chains), precisions()[-1])
             took[count] = speed.medians({"step": step}, seconds / 2)["step"]
         yield title(name, shape, chains), f"{took[1] / took[2]:.2f} times", "two threads against one"
     torch.set_num_threads(before)
