@@ -13,6 +13,12 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 EXIF_PREFIX = b"Exif\x00\x00"
 ORIENTATION_TAG = 0x0112
 
+# What makes the pixels of an ordinary JPEG beside its scans: a frame (baseline, extended or progressive), the Huffman
+# and quantization tables and the restart interval. Every other frame is refused. Cameras write none, and in a lossless
+# one the decoder ignores the reduced size it was asked for and writes beyond the lines that Pillow 12 made room for.
+JPEG_FRAMES = (0xC0, 0xC1, 0xC2)
+JPEG_TABLES = (0xC4, 0xDB, 0xDD)
+JPEG_SCAN = 0xDA
 # A progressive JPEG has about ten scans. Each costs a pass over the whole picture, so thousands of empty ones would
 # keep a core busy for minutes.
 MAX_JPEG_SCANS = 32
@@ -85,30 +91,28 @@ def _inspect_jpeg(data: bytes, start: int = 0) -> tuple[Header, int]:
     """Walk the segments from SOI to EOI (ITU-T T.81, annex B)."""
     parts, size, orientation, scans, at = [b"\xff\xd8"], None, 1, 0, start + 2
     for _ in range(MAX_PARTS):
-        marker = data[at + 1 : at + 2]
-        if data[at : at + 1] != b"\xff" or not marker:
+        marker = int.from_bytes(data[at + 1 : at + 2])
+        if data[at : at + 1] != b"\xff" or marker == 0:
             raise _cut_short("JPEG")
-        if marker == b"\xff":  # a fill byte
+        if marker == 0xFF:  # a fill byte
             at += 1
             continue
-        if marker == b"\xd9":
+        if marker == 0xD9:
             break
         end = at + 2 + int.from_bytes(data[at + 2 : at + 4])
         body = data[at + 4 : end]
         if end > len(data) or end < at + 4:
             raise _cut_short("JPEG")
-        if marker == b"\xda":
+        if marker == JPEG_SCAN:
             scans += 1
             if scans > MAX_JPEG_SCANS:
                 raise ImageError(f"The JPEG picture comes in more than {MAX_JPEG_SCANS} scans; it is not read.")
             end = _end_of_scan(data, end)
-        if marker[0] in range(0xC0, 0xD0) and marker not in (b"\xc4", b"\xc8", b"\xcc"):
-            if size is not None or len(body) < 6:
-                raise _cut_short("JPEG")
-            size = (int.from_bytes(body[3:5]), int.from_bytes(body[1:3]))
-        if marker == b"\xe1" and body.startswith(EXIF_PREFIX):
+        elif marker in range(0xC0, 0xD0) and marker not in JPEG_TABLES:
+            size = _jpeg_size(marker, body, size)
+        elif marker == 0xE1 and body.startswith(EXIF_PREFIX):
             orientation = read_orientation(body)
-        if _makes_pixels(marker[0], body):
+        if _makes_pixels(marker, body):
             parts.append(data[at:end])
         at = end
     if size is None or not scans or data[at : at + 2] != b"\xff\xd9":
@@ -124,13 +128,26 @@ def _end_of_scan(data: bytes, at: int) -> int:
     return found.start()
 
 
+def _jpeg_size(marker: int, body: bytes, known: tuple[int, int] | None) -> tuple[int, int]:
+    """Width and height as the frame states them: one frame a picture, of 8 bits and one, three or four components."""
+    if marker not in JPEG_FRAMES:
+        raise ImageError("The JPEG picture is coded in a rare way, lossless perhaps; save it anew as an ordinary JPEG.")
+    if known is not None or len(body) < 6 or body[0] != 8 or body[5] not in (1, 3, 4) or len(body) != 6 + 3 * body[5]:
+        raise _cut_short("JPEG")
+    return int.from_bytes(body[3:5]), int.from_bytes(body[1:3])
+
+
 def _makes_pixels(marker: int, body: bytes) -> bool:
     """Comments and application segments go, save the two that say how the colours are coded (JFIF, Adobe)."""
     if marker == 0xE0:
         return body.startswith(b"JFIF\x00")
     if marker == 0xEE:
         return body.startswith(b"Adobe")
-    return not (0xE0 <= marker <= 0xEF or marker == 0xFE)
+    if 0xE0 <= marker <= 0xEF or marker == 0xFE:
+        return False
+    if marker not in (*JPEG_FRAMES, *JPEG_TABLES, JPEG_SCAN):
+        raise _cut_short("JPEG")
+    return True
 
 
 def _skip_phone_extras(data: bytes, at: int) -> int:

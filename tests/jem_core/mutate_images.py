@@ -50,6 +50,19 @@ def write_png(width: int, height: int, depth: int, colour: int, rows: bytes, *ex
     return b"\x89PNG\r\n\x1a\n" + head + b"".join(extra) + body + png_chunk(b"IEND", b"")
 
 
+def jpeg_segment(marker: int, body: bytes) -> bytes:
+    """A JPEG segment with its length."""
+    return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
+
+
+def write_jpeg(width: int, height: int, frame: int = 0xC3) -> bytes:
+    """A grey JPEG as Pillow does not write it, all of one shade: lossless (0xC3), with one bit for each pixel."""
+    head = jpeg_segment(frame, struct.pack(">BHHB", 8, height, width, 1) + bytes([1, 0x11, 0]))
+    table = jpeg_segment(0xC4, bytes([0, 1, *bytes(15), 0]))
+    scan = jpeg_segment(0xDA, bytes([1, 1, 0, 1, 0, 0])) + bytes(width * height // 8 + 1)
+    return b"\xff\xd8" + head + table + scan + b"\xff\xd9"
+
+
 def zip_archive() -> bytes:
     """A small whole ZIP file."""
     buffer = io.BytesIO()
@@ -78,6 +91,7 @@ def good_files(rng: np.random.Generator) -> dict[str, bytes]:
         "jpeg progressive": encode(rgb, "JPEG", progressive=True, comment=b"a comment"),
         "jpeg grey": encode(rgb.convert("L"), "JPEG"),
         "jpeg cmyk": encode(rgb.convert("CMYK"), "JPEG"),
+        "jpeg wide": encode(rgb.resize((int(rng.integers(2049, 9000)), 24)), "JPEG"),  # decoded at a reduced size
         "png": encode(rgb, "PNG", exif=exif(int(rng.integers(1, 9)))),
         "png alpha": encode(alpha, "PNG"),
         "png grey alpha": encode(alpha.convert("LA"), "PNG"),
@@ -150,6 +164,16 @@ def bomb(data: bytes, rng: np.random.Generator) -> bytes:
     return data[: start + 5] + struct.pack(">HH", height, width) + data[start + 9 :]
 
 
+def rare_frame(data: bytes, rng: np.random.Generator) -> bytes:
+    """A whole lossless JPEG, or a JPEG whose frame claims a coding that no camera uses."""
+    wide = write_jpeg(int(rng.integers(1, 60_000)), int(rng.integers(1, 40)))
+    start = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
+    if data[:2] != b"\xff\xd8" or rng.random() < 0.5:
+        return wide
+    rare = (0xC3, 0xC5, 0xC6, 0xC7, 0xC8, 0xC9, 0xCA, 0xCB, 0xCC, 0xCD, 0xCE, 0xCF, 0xDE)[int(rng.integers(13))]
+    return data[: start + 1] + bytes([rare]) + data[start + 2 :]
+
+
 def other_format(data: bytes, rng: np.random.Generator) -> bytes:
     """A format that is not accepted, written by its own encoder where there is one."""
     kind = ("GIF", "BMP", "TIFF", "ICO", "PPM", "SVG", "ZIP", "noise", "empty")[int(rng.integers(9))]
@@ -167,7 +191,8 @@ def unchanged(data: bytes, rng: np.random.Generator) -> bytes:
 MUTATIONS: dict[str, Callable[[bytes, np.random.Generator], bytes]] = {
     function.__name__: function
     for function in (
-        *(truncate, flip_bits, flip_header, cut_out, repeat, append, prepend, bomb, other_format, unchanged),
+        *(truncate, flip_bits, flip_header, cut_out, repeat),
+        *(append, prepend, bomb, rare_frame, other_format, unchanged),
     )
 }
 
