@@ -16,7 +16,6 @@ from jem_core.condition import Condition
 from jem_core.data.transforms import augment_chains
 from jem_core.random import Randomness, chain_generators
 from jem_core.samplers import SAMPLER_NAMES, ChainState, Sampler, StepInfo
-from jem_core.starts import start_chains
 
 ACTIONS = ("run", "look", "step", "labels", "langevin", "best")  # look: show the chains without moving them
 
@@ -91,14 +90,13 @@ def begin(
         bundle = catalog.bundle(model)
         condition = condition_for(settings, bundle)
         randomness = chain_generators(settings.seed, settings.chains * parts, bundle.device)[part or slice(None)]
-        x = start_chains(
+        x = bundle.start(
             "images" if settings.start == "photo" else settings.start,
             len(randomness),
-            gaussian=bundle.gaussian,
-            buffer=bundle.buffer,
-            condition=condition,
-            randomness=randomness,
+            randomness,
+            condition,
             images=_fit(photo, bundle) if settings.start == "photo" else None,
+            variety=settings.variety,
         )
         kernel = Sampler(sampler or settings.sampler, bundle.model)
         state = kernel.init(x, condition.tensor(len(x), bundle.device), randomness)

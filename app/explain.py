@@ -15,7 +15,6 @@ from jem_core.condition import Condition
 from jem_core.draws import density_figures
 from jem_core.random import chain_generators
 from jem_core.samplers import SAMPLER_NAMES, ChainState, Sampler, StepInfo
-from jem_core.starts import start_chains
 
 SHOWN_STEPS = (0, 5, 15, 30, 60)
 BARS = 6
@@ -73,10 +72,9 @@ def _logits(bundle: Bundle, image: Tensor) -> dict:
 def _energy(bundle: Bundle, image: Tensor, seed: int) -> dict:
     size = bundle.model.image_size
     randomness = chain_generators(seed, 1, bundle.device)
-    parts = {"gaussian": bundle.gaussian, "buffer": bundle.buffer, "randomness": randomness}
     stored = {
         "a sample": image,
-        "a blur of the data": (start_chains("informed", 1, **parts)[0] * 255).byte().cpu(),
+        "a blur of the data": (bundle.start("informed", 1, randomness)[0] * 255).byte().cpu(),
         "noise": (torch.rand((3, size, size), generator=torch.Generator().manual_seed(seed)) * 255).byte(),
         "one colour": torch.tensor([90, 140, 200], dtype=torch.uint8)[:, None, None].expand(3, size, size),
     }
@@ -101,7 +99,7 @@ def _chain(bundle: Bundle, sampler: str, condition: Condition, seed: int, steps:
     langevin, _ = bundle.langevin(**changes)
     kernel = Sampler(sampler, bundle.model, langevin)
     randomness = chain_generators(seed, 1, bundle.device)
-    x = start_chains("informed", 1, gaussian=bundle.gaussian, buffer=bundle.buffer, randomness=randomness)
+    x = bundle.start("informed", 1, randomness)
     past: list[Past] = [(kernel.init(x, condition.tensor(1, bundle.device), randomness), None)]
     for _ in range(steps):
         past.append(kernel.step(past[-1][0], randomness))

@@ -43,6 +43,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("speed", "number", "Steps a second", 30, low=0, high=200),  # 0: as fast as the machine can
     Setting("steps", "whole", "Pause at step", 0, low=0, high=1_000_000),  # 0: never
     Setting("rest", "whole", "Rest after", low=0, high=1_000_000, own=True),  # steps under one wish; 0: never
+    Setting("variety", "number", "Variety", low=0, high=2, restarts=True, own=True),
     Setting("guidance", "number", "Guidance", low=0, high=20, own=True),
     Setting("grad_coef", "number", "Gradient coefficient", low=0, high=100, own=True),
     Setting("noise_std", "number", "Noise", low=0, high=1, own=True),
@@ -71,6 +72,7 @@ class Settings:
     speed: float = 30
     steps: int = 0
     rest: int | None = None
+    variety: float | None = None
     guidance: float | None = None
     grad_coef: float | None = None
     noise_std: float | None = None

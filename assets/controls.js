@@ -11,6 +11,7 @@ const HELP = {
   sampler: 'Marginalizing sums the free labels out, resampling draws them at every step',
   start: 'Conditional: a blur that leans to what you ask. Informed: a blur of all data. Uniform: the paper’s noise',
   seed: 'The same seed gives the same chains',
+  variety: 'How far apart the chains begin; less is cleaner and more alike',
   guidance: 'Weight on what you ask for; 1 is the paper',
   steps: 'The run pauses by itself here; 0 never',
   rest: 'Steps under one wish before the chains rest; 0 never',
@@ -20,7 +21,7 @@ const HELP = {
   steps_per_sweep: 'Langevin steps for each draw of the labels',
   augment_every: 'Light blur at every n-th step; 0 never',
 };
-const MAIN = ['model', 'compare', 'chains', 'seed', 'sampler', 'start', 'guidance'];
+const MAIN = ['model', 'compare', 'chains', 'seed', 'sampler', 'start', 'variety', 'guidance'];
 const ADVANCED = ['grad_coef', 'noise_std', 'preconditioner', 'steps_per_sweep', 'augment_every', 'grad_clamp', 'rest', 'steps'];
 
 function buildFields() {

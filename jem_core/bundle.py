@@ -10,13 +10,17 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from jem_core.buffer import JointBuffer
+from jem_core.condition import Condition
 from jem_core.data.support import Support
 from jem_core.gaussian import LowRankGaussian, Preconditioner
 from jem_core.model import JointEnergyModel, check_weights
 from jem_core.precision import fastest_precision
+from jem_core.random import Randomness
 from jem_core.samplers import LangevinSettings
+from jem_core.starts import start_chains
 
 FORMAT = 1
 WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
@@ -31,6 +35,7 @@ SAMPLING_DEFAULTS = {
     "preconditioner": 0.0,  # strength; 0 is off
     "guidance": 1.0,
     "augment_every": 0,
+    "variety": 1.0,  # of the noise that chains begin at, as a share of the Gaussian's own spread
 }
 
 
@@ -93,6 +98,22 @@ class Bundle:
             precision=precision or fastest_precision(self.device),
         )
         return settings, chosen["augment_every"]
+
+    def start(
+        self,
+        kind: str,
+        n: int,
+        randomness: Randomness,
+        condition: Condition | None = None,
+        images: Tensor | None = None,
+        variety: float | None = None,
+    ) -> Tensor:
+        """Images to start `n` chains from; the variety of their noise defaults to the model's own."""
+        variety = self.sampling["variety"] if variety is None else variety
+        if not (isinstance(variety, int | float) and 0 <= variety < float("inf")):
+            raise ValueError(f"variety is {variety!r}; expected a finite number of at least 0.")
+        parts = {"gaussian": self.gaussian, "buffer": self.buffer, "randomness": randomness}
+        return start_chains(kind, n, condition=condition, images=images, variety=variety, **parts)
 
     @classmethod
     def read(cls, directory: Path | str, device: torch.device | str = "cpu") -> Bundle:

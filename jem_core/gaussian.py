@@ -70,14 +70,23 @@ class LowRankGaussian:
             cross_cov=basis @ (centred.T @ away) / len(away),
         )
 
-    def sample(self, n: int, randomness: Randomness, condition: Tensor | None = None, grain: float = 0.0) -> Tensor:
+    def sample(
+        self,
+        n: int,
+        randomness: Randomness,
+        condition: Tensor | None = None,
+        grain: float = 0.0,
+        variety: float = 1.0,
+    ) -> Tensor:
         """Informed noise, clamped to [0, 1]; given the asked labels of a condition (n, K) where there is one.
 
+        `variety` multiplies the spread: below 1 draws lie nearer to the mean of what is asked, where the Gaussian is
+        closest to the data, so that chains begin with fewer ghosts of hats and hair that belong to nobody.
         `grain` is the share of the white noise that belongs to what the basis leaves out. It takes chains longest to
         remove: a visitor's begin without it, training's with some, so that the model learns what grain is.
         """
         shape = (n, *self.mean.shape)
-        along = normal((n, len(self.scales)), randomness, self.mean.device)
+        along = normal((n, len(self.scales)), randomness, self.mean.device) * variety
         along = along * self.scales if condition is None else self._given(condition, along)
         x = self.mean + (along @ self.basis).view(shape)
         if grain:

@@ -12,7 +12,6 @@ from jem_core.data.transforms import augment_chains
 from jem_core.model import check_weights
 from jem_core.random import Randomness, chain_generators
 from jem_core.samplers import ChainState, LangevinSettings, Sampler, StepInfo
-from jem_core.starts import start_chains
 
 
 @dataclass(frozen=True)
@@ -67,15 +66,7 @@ def sample(
     langevin, augment_every = bundle.langevin(**settings)
     kernel = Sampler(sampler, bundle.model, langevin)
     randomness = chain_generators(seed, n * keep_best, bundle.device)
-    x = start_chains(
-        start,
-        n * keep_best,
-        gaussian=bundle.gaussian,
-        buffer=bundle.buffer,
-        condition=condition,
-        randomness=randomness,
-        images=images,
-    )
+    x = bundle.start(start, n * keep_best, randomness, condition, images, settings.get("variety"))
     state = kernel.init(x, condition.tensor(len(x), bundle.device), randomness)
     for done, (stepped, _) in enumerate(run_chains(kernel, state, randomness, steps, augment_every), start=1):
         state = stepped

@@ -21,20 +21,22 @@ def start_chains(
     buffer: JointBuffer | None = None,
     condition: Condition | None = None,
     images: Tensor | None = None,
+    variety: float = 1.0,
 ) -> Tensor:
     """`n` images (n, 3, S, S) in [0, 1] to start chains from.
 
     conditional: a low-rank Gaussian fitted to images and labels, given the asked labels. What single attributes do to
-    an image adds up there, so it serves combinations without data too. informed: the same, given nothing. uniform:
+    an image adds up there, so it serves combinations without data too. informed: the same, given nothing. `variety` is
+    the share of the Gaussian's spread that both take. uniform:
     noise within the data's bounds (the paper's). buffer-match: samples of the buffer that carry the condition, any
     sample when none does. buffer-any: any sample. images: given ones, repeated in turn.
     """
     if kind == "conditional":
         if condition is None:
             raise ValueError("The start is 'conditional', but there is no condition.")
-        return gaussian.sample(n, randomness, condition.tensor(n, gaussian.mean.device))
+        return gaussian.sample(n, randomness, condition.tensor(n, gaussian.mean.device), variety=variety)
     if kind == "informed":
-        return gaussian.sample(n, randomness)
+        return gaussian.sample(n, randomness, variety=variety)
     if kind == "uniform":
         return gaussian.uniform(n, randomness)
     if kind == "images":

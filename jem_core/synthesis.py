@@ -17,7 +17,6 @@ from jem_core.metrics import rounded
 from jem_core.random import chain_generators, generator
 from jem_core.samplers import Sampler
 from jem_core.sampling import Samples, best_samples, finish, run_chains
-from jem_core.starts import start_chains
 
 BATCH = 32  # chains stepped together: more fall out of the cache of a small processor
 POOLED = ("judged_right", "self_consistent", "judged_right_start", "judged_right_real")
@@ -103,16 +102,8 @@ def _run(bundle: Bundle, sampler: str, pieces: list[tuple[Request, range]], step
     starts, conditions, randomness = [], [], []
     for request, rows in pieces:
         own = chain_generators(request.seed, rows.stop, bundle.device)[rows.start :]
-        starts.append(
-            start_chains(
-                request.start,
-                len(rows),
-                gaussian=bundle.gaussian,
-                buffer=bundle.buffer,
-                condition=request.condition,
-                randomness=own,
-            )
-        )
+        variety = settings.get("variety")
+        starts.append(bundle.start(request.start, len(rows), own, request.condition, variety=variety))
         conditions.append(request.condition.tensor(len(rows), bundle.device))
         randomness += own
     state = kernel.init(torch.cat(starts), torch.cat(conditions), randomness)

@@ -15,12 +15,12 @@ from jem_core.judge import Judge, right
 from jem_core.random import chain_generators
 from jem_core.samplers import Sampler
 from jem_core.sampling import run_chains
-from jem_core.starts import start_chains
 from train.plan import all_pairs
 
 CHAINS, LOOK_EVERY, MOST_STEPS = 16, 2, 400
 # As the paper samples: the resampling kernel without preconditioner, clamp or guidance.
-PAPER = {"grad_coef": 1.0, "noise_std": 0.001, "grad_clamp": None, "preconditioner": 0.0, "guidance": 1.0}
+PAPER = {"grad_coef": 1.0, "noise_std": 0.001, "grad_clamp": None}
+PAPER |= {"preconditioner": 0.0, "guidance": 1.0, "variety": 1.0}
 
 
 def seconds_to_good(
@@ -34,7 +34,7 @@ def seconds_to_good(
     kernel = Sampler(sampler, bundle.model, langevin)
     randomness = chain_generators(seed, CHAINS, bundle.device)
     began = time.perf_counter()
-    x = start_chains(start, CHAINS, gaussian=bundle.gaussian, condition=condition, randomness=randomness)
+    x = bundle.start(start, CHAINS, randomness, condition, variety=settings.get("variety"))
     asked = condition.tensor(CHAINS, bundle.device)
     state, taken = kernel.init(x, asked, randomness), 0.0
     for done, (stepped, _) in enumerate(run_chains(kernel, state, randomness, MOST_STEPS, augment_every), start=1):

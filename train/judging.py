@@ -17,7 +17,6 @@ from jem_core.fidelity import compare_features, nearest_distances, spread
 from jem_core.judge import Judge, judged_right, right
 from jem_core.metrics import rounded
 from jem_core.random import generator
-from jem_core.starts import start_chains
 from jem_core.synthesis import Drawn, Request, draw_all, filtered, score, share, shuffled_right, summary
 from train.plan import MEASURES, Plan, all_pairs
 
@@ -117,8 +116,8 @@ class Yardsticks:
         """The judge's verdict on starts and on real images of the condition; the spread relative to theirs."""
         condition, dataset, bundle = drawn.request.condition, self.setting.dataset, self.setting.bundle
         facts: dict = {"training_images": bundle.support.count(condition)}
-        noise = {"gaussian": bundle.gaussian, "randomness": generator(self.setting.seed, bundle.device)}
-        starts = start_chains(drawn.request.start, START_IMAGES, condition=condition, **noise)
+        randomness = generator(self.setting.seed, bundle.device)
+        starts = bundle.start(drawn.request.start, START_IMAGES, randomness, condition)
         facts["judged_right_start"] = share(judged_right(self.setting.judge, starts.cpu(), condition))
         real = self.unseen_judged[np.isin(self.unseen, self._rows(condition, self.unseen))]
         if len(real):
@@ -164,7 +163,7 @@ def fidelity(setting: Setting, free: Drawn, figures: dict) -> dict:
     dataset, n = setting.dataset, free.request.n
     real = dataset.tensors(dataset.indices("report"))[0][:1500]
     other = dataset.tensors(dataset.indices("choose"))[0][:n]
-    noise = setting.bundle.gaussian.sample(n, generator(setting.seed)).cpu()
+    noise = setting.bundle.start("informed", n, generator(setting.seed)).cpu()
     target = setting.judge.embed(real)
     sets = {"samples": free.samples.images.cpu(), "real_images": other, "start_noise": noise}
     report: dict = {

@@ -15,10 +15,11 @@ from jem_core.hub import load
 from jem_core.random import chain_generators
 from jem_core.samplers import SAMPLER_NAMES, Sampler
 from jem_core.sampling import Samples, run_chains, sample
-from jem_core.starts import START_NAMES, start_chains
+from jem_core.starts import START_NAMES
 from train.pictures import grid, save_picture
 
-NUMBERS = ("grad_coef", "noise_std", "grad_clamp", "preconditioner", "guidance")  # none of them given: the model's own
+# None of them given: the model's own.
+NUMBERS = ("grad_coef", "noise_std", "grad_clamp", "preconditioner", "guidance", "variety")
 WHOLE = ("steps_per_sweep", "augment_every")
 FRAMES = 80  # of an animation, at most
 MILLISECONDS, REST = 80, 1500
@@ -98,11 +99,12 @@ def synthesize(bundle: Bundle, condition: Condition, args: argparse.Namespace) -
 def film(bundle: Bundle, condition: Condition, args: argparse.Namespace, scale: int) -> list[Image.Image]:
     """The same chains once more, a picture every few steps."""
     steps = bundle.sampling["steps"] if args.steps is None else args.steps
-    langevin, augment_every = bundle.langevin(**changes(args))
+    given = changes(args)
+    langevin, augment_every = bundle.langevin(**given)
     kernel = Sampler(args.sampler, bundle.model, langevin)
     randomness = chain_generators(args.seed, args.n, bundle.device)
-    parts = {"gaussian": bundle.gaussian, "buffer": bundle.buffer, "condition": condition, "randomness": randomness}
-    state = kernel.init(start_chains(args.start, args.n, **parts), condition.tensor(args.n, bundle.device), randomness)
+    x = bundle.start(args.start, args.n, randomness, condition, variety=given.get("variety"))
+    state = kernel.init(x, condition.tensor(args.n, bundle.device), randomness)
     every = math.ceil(steps / FRAMES)
     pictures = [sheet(state.x, scale)]
     chains = run_chains(kernel, state, randomness, steps, augment_every)

@@ -36,11 +36,13 @@ def run(settings: Settings, chains=None, action="run", session="test", photo=Non
 
 def test_a_run_is_the_same_as_jem_core_sample(runtime):
     """Same seed, same steps, same settings: the app's chains and the library's are one, bit for bit."""
-    settings = SETTINGS.but(guidance=2.0, noise_std=0.01, augment_every=2)
+    settings = SETTINGS.but(guidance=2.0, noise_std=0.01, augment_every=2, variety=0.6)
     frames, chains = run(settings)
     bundle = runtime.catalog.bundle("tiny")
     condition = Condition.from_lists(bundle.names, ["Red"])
-    expected = sample(bundle, condition, 4, steps=6, guidance=2.0, noise_std=0.01, augment_every=2)
+    changes = {"guidance": 2.0, "noise_std": 0.01, "augment_every": 2, "variety": 0.6}
+    expected = sample(bundle, condition, 4, steps=6, **changes)
+    assert not torch.equal(expected.images, sample(bundle, condition, 4, steps=6, **changes | {"variety": 1.0}).images)
     assert torch.equal(chains.lanes[0].state.x, expected.images)
     assert frames[-1]["status"] == "paused"
     assert frames[-1]["step"] == 6

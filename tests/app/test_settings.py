@@ -66,6 +66,7 @@ def test_a_server_may_allow_fewer_chains():
 def test_only_some_settings_begin_new_chains():
     settings = Settings(model="avatars")
     assert settings.start_key() == settings.but(wanted=("Male",), guidance=3.0, sampler="resampling").start_key()
+    assert settings.start_key() != settings.but(variety=0.5).start_key()
     for change in ({"seed": 1}, {"chains": 4}, {"start": "uniform"}, {"compare": "samplers"}, {"model": "other"}):
         assert settings.start_key() != settings.but(**change).start_key()
 

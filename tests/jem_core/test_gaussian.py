@@ -78,6 +78,20 @@ def test_without_grain_a_draw_lies_in_the_basis(gaussian: LowRankGaussian) -> No
     assert (grainy - clean).std().item() == pytest.approx(0.5 * centred.residual_std, rel=0.02)
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_variety_scales_the_spread_and_leaves_the_mean(gaussian: LowRankGaussian, asked: bool) -> None:
+    """A draw lies on the line from the mean of what is asked to the full draw, at the share that was asked for."""
+    wide = replace(gaussian, mean=torch.full_like(gaussian.mean, 0.5), scales=gaussian.scales * 1e-3)  # nothing clamped
+    wide = replace(wide, cross_cov=wide.cross_cov * 1e-3)
+    condition = torch.full((6, len(gaussian.label_mean)), -1)
+    condition[:, 0] = 1
+    given = condition if asked else None
+    middle, half, full = (wide.sample(6, generator(0), given, variety=share) for share in (0.0, 0.5, 1.0))
+    assert (middle == middle[:1]).all()
+    assert not torch.allclose(full, middle, atol=1e-5)
+    torch.testing.assert_close(half, (middle + full) / 2, atol=1e-6, rtol=0)
+
+
 def test_given_labels_the_draws_are_those_of_the_joint_gaussian(gaussian: LowRankGaussian) -> None:
     """Against the textbook's conditional of the joint covariance, and a regression of the data itself."""
     n, centred = 6000, faint(gaussian)

@@ -1,5 +1,7 @@
 """Where chains begin: every start gives images, and those that it promises."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -34,6 +36,20 @@ def test_every_start_gives_images_that_the_seed_decides(tiny_bundle: Bundle, kin
     torch.testing.assert_close(start(tiny_bundle, kind, n=3), x[:3], atol=1e-6, rtol=0)  # chain i does not know n
     if kind != "images":
         assert not torch.equal(start(tiny_bundle, kind, seed=1), x)
+
+
+@pytest.mark.parametrize("kind", ["conditional", "informed"])
+def test_a_model_has_a_variety_of_its_own(tiny_bundle: Bundle, kind: str) -> None:
+    def spread(bundle: Bundle, **changes: float) -> float:
+        return bundle.start(kind, 64, chain_generators(0, 64), RED, **changes).std(dim=0).mean().item()
+
+    calm = replace(tiny_bundle, config=tiny_bundle.config | {"sampling": {"variety": 0.5}})
+    assert spread(calm) < 0.7 * spread(tiny_bundle)
+    assert spread(tiny_bundle, variety=0.5) == spread(calm)
+    assert spread(calm, variety=1.0) == spread(tiny_bundle)
+    for bad in (-1, float("nan"), float("inf"), "much"):
+        with pytest.raises(ValueError, match=f"variety is {bad!r}; expected a finite number"):
+            spread(calm, variety=bad)
 
 
 def where_from(buffer: JointBuffer, x: Tensor) -> list[int]:
