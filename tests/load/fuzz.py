@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "jem_core"))
 
 from client import Event, Refused, Server, Tab, events_of, memory, new_http, start_server, stop_server
-from mutate_images import uploads
+from mutate_images import good_files, uploads
 
 OWN = "s" * 12  # stands for the session until a worker sends the call
 WORKERS = 6  # calls at once: fewer than the queue has places, so that none is refused for being one too many
@@ -177,7 +178,7 @@ async def fuzz(server: Server, args: argparse.Namespace) -> tuple[dict[str, Coun
         model, name = facts["name"], facts["names"][0]
         pictures = picture_calls(tab, model, args.uploads, args.seed)
         await send(http, events, ((f"upload: {one.kind}", one) for one in pictures), counts, bad)
-        good_picture = base64.b64encode(next(one.data for one in uploads(10, args.seed) if "unchanged" in one.kind))
+        good_picture = base64.b64encode(good_files(np.random.default_rng(args.seed))["jpeg"])
         rng, good = random.Random(args.seed), good_wishes(model, name, good_picture.decode())
         made = (call(tab, good, rng) for _ in range(args.calls))
         await send(http, events, ((f"call: {one.kind}", one) for one in made), counts, bad)
