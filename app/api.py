@@ -32,6 +32,7 @@ def synthesize(
     seed: int = 0,
     keep_best: int = 1,
     guidance: float | None = None,
+    variety: float | None = None,
 ) -> dict:
     """Synthesize images of a combination of attributes.
 
@@ -46,13 +47,14 @@ def synthesize(
         seed: the same seed gives the same images.
         keep_best: draw this many times n and keep the n that the model is surest of.
         guidance: weight on log p(y_c | x); 1 is the paper, the default is the model's own.
+        variety: how far apart the chains begin, 1 is as far as the data; the default is the model's own.
 
     Returns:
         images: PNG data URIs. probabilities: for each image, P(attribute | image). log_p_condition: how sure the model
         is of what was asked. diverged: which chains went astray. support: training images with this combination.
     """
     values = {"with": wanted or [], "without": unwanted or [], "chains": n, "model": model, "sampler": sampler}
-    values |= {"start": start, "seed": seed, "guidance": guidance}
+    values |= {"start": start, "seed": seed, "guidance": guidance, "variety": variety}
     try:
         return _answer(values, steps, keep_best)
     except ValueError as error:

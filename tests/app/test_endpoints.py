@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
@@ -28,14 +29,17 @@ def picture() -> str:
     return base64.b64encode(target.getvalue()).decode()
 
 
+def opened(uri: str) -> Image.Image:
+    kind, data = uri.split(",")
+    assert kind == "data:image/png;base64"
+    return Image.open(io.BytesIO(base64.b64decode(data)))
+
+
 def test_synthesize_gives_images_and_probabilities(client: Client, tiny_bundle: Bundle) -> None:
     answer = client.predict(["Red"], ["Left"], n=3, model="tiny", steps=4, seed=7, api_name="/synthesize")
     assert answer["condition"] == "Red, not Left"
     assert len(answer["images"]) == len(answer["probabilities"]) == 3
-    for uri in answer["images"]:
-        kind, data = uri.split(",")
-        assert kind == "data:image/png;base64"
-        assert Image.open(io.BytesIO(base64.b64decode(data))).size == (32, 32)
+    assert all(opened(uri).size == (32, 32) for uri in answer["images"])
     for row in answer["probabilities"]:
         assert set(row) == set(tiny_bundle.names)
         assert all(0 <= value <= 1 for value in row.values())
@@ -50,6 +54,15 @@ def test_predict_gives_a_probability_for_every_attribute(client: Client, tiny_bu
     answer = client.predict(picture, model="tiny", api_name="/predict")
     assert {row["name"] for row in answer["rows"]} == set(tiny_bundle.names)
     assert all(0 <= row["p"] <= 1 for row in answer["rows"])
+
+
+def test_variety_says_how_far_apart_chains_begin(client: Client) -> None:
+    def spread(variety: float) -> float:
+        wish = {"n": 8, "model": "tiny", "steps": 1, "variety": variety}
+        pictures = [opened(uri) for uri in client.predict([], **wish, api_name="/synthesize")["images"]]
+        return float(np.stack([np.asarray(picture, dtype=float) for picture in pictures]).std(axis=0).mean())
+
+    assert spread(0.3) < 0.6 * spread(1.0)
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def good_wishes(model: str, name: str, picture: str) -> dict[str, tuple[object, 
         "explained": ({"model": model, "seed": 1}, None),
         "hello": (None, None),
         "goodbye": (None, None),
-        "synthesize": (None, [[name], [], 1, model, 1, "marginalizing", "informed", 0, 1, 1.0]),
+        "synthesize": (None, [[name], [], 1, model, 1, "marginalizing", "informed", 0, 1, 1.0, 0.8]),
         "predict": (None, [picture, model, 1]),
     }
 
