@@ -44,6 +44,11 @@ class Entry:
         return str(self.config.get("objective", "gibbs-jem"))
 
     @property
+    def iterations(self) -> int | None:
+        """Of its training; two models may be compared only with an eye on this."""
+        return self.config.get("training", {}).get("iterations")
+
+    @property
     def title(self) -> str:
         return self.config.get("title") or f"{self.name} ({OBJECTIVES.get(self.objective, self.objective)})"
 

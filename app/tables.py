@@ -58,7 +58,10 @@ def prediction_table(family: Family | None, source: str) -> dict:
             row = {"average": average, "key": key, "measure": name, "ours": cells, "paper": written}
             rows.append(row | {"best": _best(ours, path, key)})
     return {
-        "ours": [{"objective": o, "title": WORDS.get(o, o), "model": entry.name} for o, entry in ours.items()],
+        "ours": [
+            {"objective": o, "title": WORDS.get(o, o), "model": entry.name, "iterations": entry.iterations}
+            for o, entry in ours.items()
+        ],
         "paper": [{"objective": o, "title": WORDS.get(o, o)} for o in OBJECTIVES if o in theirs],
         "paper_title": f"{paper()['title']} ({TITLES.get(source, source)})" if theirs else "",
         "note": paper()["note"],

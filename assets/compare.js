@@ -40,7 +40,8 @@ const figure = (cell, best) => make('td', { class: best ? 'gjc-best' : '', 'data
 function paintPrediction() {
   const { prediction } = compare.reply, average = choose('average').value;
   const heads = make('tr', {}, make('th', { scope: 'col' }, 'Measure'),
-    ...prediction.ours.map((one) => make('th', { scope: 'col' }, one.title, make('small', {}, one.model))),
+    ...prediction.ours.map((one) => make('th', { scope: 'col' }, one.title, make('small', {}, one.model),
+      one.iterations ? make('small', {}, one.iterations.toLocaleString('en') + ' iterations') : null)),
     ...prediction.paper.map((one) => make('th', { scope: 'col', class: 'gjc-paper' }, one.title, make('small', {}, 'the paper'))));
   const rows = prediction.rows.filter((row) => row.average === average).map((row) => make('tr', {}, make('th', { scope: 'row' }, row.measure),
     ...prediction.ours.map(({ objective }) => figure(row.ours[objective], row.best === objective)),

@@ -26,6 +26,7 @@ ROWS = {
     "micro_auroc": "AUROC, micro",
     "micro_auprc": "AUPRC, micro",
     "micro_ece": "ECE, micro, closed bins",
+    "iterations": "training iterations",
 }
 
 
@@ -50,11 +51,13 @@ def replaced(text: str, results: str) -> str:
 
 
 def evaluations(directory: Path) -> dict[str, dict]:
-    """By model name: the measures of its evaluation, by key, with its image size."""
+    """By model name: the measures of its evaluation, by key, with its image size and how long it was trained."""
     found = {}
     for path in sorted(directory.glob("*/evaluation.json")):
         rows = {row["key"]: row["value"] for row in json.loads(path.read_text())["measures"]}
-        found[path.parent.name] = rows | {"image_size": read_config(path.parent)["model"]["image_size"]}
+        config = read_config(path.parent)
+        rows |= {"image_size": config["model"]["image_size"], "iterations": config["training"]["iterations"]}
+        found[path.parent.name] = rows
     return found
 
 
@@ -69,4 +72,6 @@ def results_table(directory: Path) -> str:
 def _shown(value: float | None, key: str) -> str:
     if value is None:
         return ""
+    if key == "iterations":
+        return f"{value:,}"
     return f"{value:.2f}" if key == "spread" else f"{100 * value:.1f} %"
