@@ -97,7 +97,7 @@ def test_there_is_nothing_else_to_post_to(site, path):
 def test_nobody_computes_past_the_queue(site):
     assert (
         post(
-            site, "/run/synthesize", {"data": [[], [], 1, "tiny", 1, "marginalizing", "informed", 0, 1, 1]}
+            site, "/run/synthesize", {"data": [[], [], 1, "tiny", 1, "marginalizing", "informed", 0, 1, 1, 1]}
         ).status_code
         == 404
     )
