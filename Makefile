@@ -1,19 +1,45 @@
-# On a fresh machine: `make demo` opens the app on the bundled model, `make test` runs all tests.
+# On a fresh machine: `make demo` opens the app on the bundled models, `make test` runs all tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test lint audit browser clean
+.PHONY: demo test test-quick lint lock audit browser scripts clean
 
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
 
-test: $(VENV)/dev.done browser
-	OMP_NUM_THREADS=2 $(BIN)/python -m pytest
+# The science runs on one core beside the server on the other; then, alone, what a browser or a crowd does by the clock.
+SCIENCE := tests/jem_core tests/train
+SERVER := tests/app $(wildcard tests/test_*.py)
+CLOCK := tests/e2e tests/load
+test: $(VENV)/dev.done browser scripts
+	@log=$$(mktemp); export OMP_NUM_THREADS=1; \
+	$(BIN)/python -m pytest -q $(SCIENCE) >$$log 2>&1 & science=$$!; \
+	$(BIN)/python -m pytest $(SERVER); server=$$?; \
+	wait $$science; science=$$?; cat $$log; rm $$log; [ $$server = 0 ] && [ $$science = 0 ]
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest $(CLOCK)
 
-lint: $(VENV)/dev.done
+# For daily work, in less than two minutes: without browsers, crowds, whole trainings and other processes.
+test-quick: $(VENV)/dev.done
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q --quick
+
+lint: $(VENV)/dev.done scripts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@if [ -d node_modules ]; then npm run --silent lint; fi
+
+# Every package at one version, by its hashes. Torch stays outside: its builds for CPUs and for GPUs have other hashes
+# and need other packages, and which of them is right the machine's own settings of pip decide.
+LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-options --no-emit-index-url \
+	--no-emit-find-links --no-emit-trusted-host --unsafe-package torch --unsafe-package setuptools --unsafe-package pip
+lock: export CUSTOM_COMPILE_COMMAND = make lock
+lock: | $(VENV)/bin/python
+	$(INSTALL) pip-tools==7.6.2
+	$(LOCK) --output-file requirements-dev.lock requirements-dev.txt
+	cp requirements-dev.lock requirements.lock
+	$(LOCK) --output-file requirements.lock requirements.txt
 
 # Known weaknesses of the pinned packages; asks the public advisory databases, so it needs the network. Newer releases
 # are listed first: their notes say what they mended. What was found, and why it does not reach us, is in SECURITY.md.
@@ -25,12 +51,16 @@ audit: $(VENV)/app.done
 $(VENV)/bin/python:
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
-$(VENV)/app.done: requirements.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+# The locks are complete, so nothing is resolved (--no-deps). Whoever needs other versions: pip install .
+TORCH = $(shell grep ^torch== requirements.txt)
+$(VENV)/app.done: requirements.txt requirements.lock | $(VENV)/bin/python
+	$(INSTALL) --require-hashes --no-deps -r requirements.lock
+	$(INSTALL) $(TORCH)
 	touch $@
 
-$(VENV)/dev.done: requirements.txt requirements-dev.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+$(VENV)/dev.done: requirements.txt requirements-dev.lock | $(VENV)/bin/python
+	$(INSTALL) --require-hashes --no-deps -r requirements-dev.lock
+	$(INSTALL) $(TORCH)
 	touch $@ $(VENV)/app.done
 
 # The browser tests drive Debian's chromium; without it, and without the right to install it, they are skipped.
@@ -40,5 +70,11 @@ browser:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "chromium is not installed: the browser tests will be skipped (install it to run them)."; fi
 
+# The page's scripts are linted, checked and tested with tools of package.json; the app itself needs none of them.
+# Not `npm ci`: it refuses a lock without the binaries of every platform, and not every registry carries them all.
+scripts:
+	@if command -v npm >/dev/null; then [ -d node_modules ] || npm install --no-save --silent --no-audit --no-fund; \
+	else echo "node is not installed: the page's scripts are neither linted nor tested."; [ -z "$$CI" ]; fi
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules .pytest_cache .ruff_cache .mypy_cache

@@ -1,4 +1,4 @@
-"""The entry point, also of a Space: python app.py [--model DIRECTORY] [--port 7860]."""
+"""The entry point, also of a Space: python app.py [--model NAME|DIRECTORY] [--port 7860]."""
 
 import sys
 

@@ -1,109 +1,265 @@
-"""The documented endpoint /synthesize: a condition in, images and probabilities out."""
+"""The documented endpoints, for programs and as MCP tools: /synthesize, /steer, /predict and /edit."""
 
 from __future__ import annotations
 
-import base64
+import torch
+from torch import Tensor
 
-import gradio as gr
-
-from app import gpu
-from app.chains import condition_for
-from app.film import png, tile
+from app import answers, gpu, uploads
+from app import parameters as p
+from app.deadlines import Deadline
+from app.drawing import draw, walk_through
 from app.runtime import current
-from app.settings import Settings, read
-from jem_core.sampling import Samples, sample
+from jem_core import editing
+from jem_core.bundle import Bundle
+from jem_core.condition import Condition
+from jem_core.draws import mean_prediction
+from jem_core.prediction import predict as predict_picture
+from jem_core.samples import Samples
+from jem_core.walks import Walk, parse_walk
 
 MOST_IMAGES = 64
+MOST_PARTS = 20  # of a walk
+LONGEST_WALK = 2_000
+MOST_VARIANTS = 8
+SEEDS = 2**31 - 1
+HIGHEST_LEVEL = 10.0  # of an edit
 
 
 def build() -> None:
+    """Offer all four; every range and default below is also what is checked."""
     limits = current().limits
-    gr.api(synthesize, api_name="synthesize", concurrency_limit=limits.runs_at_once, concurrency_id="sampler")
+    n = f"how many pictures; from 1 to {min(MOST_IMAGES, limits.chains)}"
+    sampler = {"concurrency_limit": limits.runs_at_once, "concurrency_id": "sampler"}
+    picture = {"concurrency_limit": 2, "concurrency_id": "predict"}
+    common = {name: p.sampling(name) for name in ("sampler", "steps", "guidance")}
+    common["steps"] = f"steps of a fresh chain; from 1 to {limits.sample_steps}; the default is the model's own"
+    p.endpoint(
+        synthesize,
+        {"required": p.REQUIRED, "excluded": p.EXCLUDED, "n": n, "model": p.MODEL, "seed": p.SEED}
+        | {"keep_best": f"draw this many times n and keep the surest n; from 1 to {limits.best_of}"}
+        | {**common, "start": p.sampling("start"), "variety": p.sampling("variety")},
+        "model; condition; support, the training images with this combination; images, as PNG data URIs; "
+        "probabilities of every attribute for each image; log_p_condition, how sure the model is of what was asked; "
+        "diverged, which chains went astray",
+        **sampler,
+    )
+    walk = (
+        'what to ask for one after another: "Smiling+Eyeglasses; -Eyeglasses; +Wearing_Hat", where + requires, '
+        f"- excludes and ~ frees an attribute; at most {MOST_PARTS} parts"
+    )
+    p.endpoint(
+        steer,
+        {"walk": walk, "n": n, "model": p.MODEL, "seed": p.SEED, **common, "lift": p.sampling("lift")},
+        "model; conditions, one for each part; rows, for each part the same n chains as PNG data URIs; diverged",
+        **sampler,
+    )
+    p.endpoint(
+        predict,
+        {"image": p.IMAGE, "model": p.MODEL, "face": p.FACE},
+        "model; rows, for each attribute its probability p and, of the test pictures with such an answer, count, "
+        "rate and the 95 % interval low to high, most unusual first; gate, how typical the picture is; faces; note",
+        **picture,
+    )
+    p.endpoint(
+        edit,
+        {"image": p.IMAGE, "required": "attributes to add", "excluded": "attributes to remove; the default is none"}
+        | {"variants": f"how many edited pictures; from 1 to {MOST_VARIANTS}"}
+        | {"level": f"how much may change, as the noise level to lift the picture to; from 0.1 to {HIGHEST_LEVEL:g}"}
+        | {"anchor": "how much of the picture stays in the places that change; from 0 to 1"}
+        | {"model": p.MODEL, "face": p.FACE, "seed": p.SEED},
+        "model; before, the part of the picture that the model sees, and images, the edited ones, as PNG data URIs; "
+        "probabilities of every attribute for each image; note",
+        **sampler,
+    )
 
 
 def synthesize(
-    wanted: list[str],
-    unwanted: list[str] | None = None,
+    required: list[str],
+    excluded: list[str] | None = None,
     n: int = 4,
     model: str | None = None,
-    steps: int | None = None,
-    sampler: str = "marginalizing",
-    start: str = "conditional",
     seed: int = 0,
     keep_best: int = 1,
+    sampler: str | None = None,
+    steps: int | None = None,
     guidance: float | None = None,
+    start: str | None = None,
     variety: float | None = None,
 ) -> dict:
-    """Synthesize images of a combination of attributes.
-
-    Args:
-        wanted: attributes to have, such as ["Eyeglasses", "Wearing_Hat"]; an empty list asks for nothing.
-        unwanted: attributes not to have.
-        n: how many images.
-        model: the name of a model at hand; the default is the first.
-        steps: Langevin steps; the default is the model's own.
-        sampler: marginalizing or resampling.
-        start: conditional, informed, uniform, buffer-match or buffer-any.
-        seed: the same seed gives the same images.
-        keep_best: draw this many times n and keep the n that the model is surest of.
-        guidance: weight on log p(y_c | x); 1 is the paper, the default is the model's own.
-        variety: how far apart the chains begin, 1 is as far as the data; the default is the model's own.
-
-    Returns:
-        images: PNG data URIs. probabilities: for each image, P(attribute | image). log_p_condition: how sure the model
-        is of what was asked. diverged: which chains went astray. support: training images with this combination.
-    """
-    values = {"with": wanted or [], "without": unwanted or [], "chains": n, "model": model, "sampler": sampler}
-    values |= {"start": start, "seed": seed, "guidance": guidance, "variety": variety}
-    try:
-        return _answer(values, steps, keep_best)
-    except ValueError as error:
-        raise gr.Error(str(error), print_exception=False) from error
-
-
-def _answer(values: dict, steps: int | None, keep_best: int) -> dict:
-    catalog, limits = current().catalog, current().limits
-    settings = read(values, catalog.attributes(), min(MOST_IMAGES, limits.chains))
-    if settings.start == "photo":
-        raise ValueError("Start is 'photo'; choose one of conditional, informed, uniform, buffer-match, buffer-any.")
-    bundle = catalog.bundle(settings.model)
-    condition = condition_for(settings, bundle)
-    steps = _bounded("Steps", bundle.sampling["steps"] if steps is None else steps, limits.sample_steps)
-    keep_best = _bounded("Keep best", keep_best, limits.best_of)
-    samples = _sample(settings, steps, keep_best)
-    names = bundle.names
+    """Synthesize pictures of a combination of attributes."""
+    with p.refusing():
+        limits = current().limits
+        name, bundle = _model(model)
+        condition = _condition(bundle, required, excluded)
+        n, seed = _count(n), p.whole("seed", seed, 0, SEEDS)
+        keep_best = p.whole("keep_best", keep_best, 1, limits.best_of)
+        settings = _settings(bundle, sampler=sampler, steps=steps, guidance=guidance, start=start, variety=variety)
+        samples = _sample(name, condition, n, seed, keep_best, settings)
     return {
-        "model": settings.model,
+        "model": name,
         "condition": str(condition),
         "support": bundle.support.count(condition),
-        "images": ["data:image/png;base64," + base64.b64encode(png(tile(x[None]))).decode() for x in samples.images],
-        "probabilities": [
-            dict(zip(names, (round(p, 4) for p in row), strict=True)) for row in samples.probabilities.tolist()
-        ],
+        "images": as_uris(samples.images),
+        "probabilities": _shares(bundle, samples.probabilities),
         "log_p_condition": [round(value, 4) for value in samples.log_p_condition.nan_to_num(-1e9).tolist()],
         "diverged": samples.diverged.tolist(),
     }
 
 
-def _sample(settings: Settings, steps: int, keep_best: int) -> Samples:
-    bundle = current().catalog.bundle(settings.model)
-    return sample(
-        bundle,
-        condition_for(settings, bundle),
-        settings.chains,
-        steps=steps,
-        sampler=settings.sampler,
-        start=settings.start,
-        seed=settings.seed,
-        keep_best=keep_best,
-        **settings.langevin(),
-    )
+def steer(
+    walk: str,
+    n: int = 4,
+    model: str | None = None,
+    seed: int = 0,
+    sampler: str | None = None,
+    steps: int | None = None,
+    guidance: float | None = None,
+    lift: float | None = None,
+) -> dict:
+    """Steer the same chains from one condition to the next, as a visitor does who toggles attributes."""
+    with p.refusing():
+        name, bundle = _model(model)
+        if not isinstance(walk, str) or len(walk) > LONGEST_WALK or walk.count(";") >= MOST_PARTS:
+            raise ValueError(f"walk is longer than {MOST_PARTS} parts, or not a text.")
+        with p.named("walk"):
+            conditions = parse_walk(walk, bundle)
+        n, seed = _count(n), p.whole("seed", seed, 0, SEEDS)
+        settings = _settings(bundle, sampler=sampler, steps=steps, guidance=guidance, lift=lift)
+        walked = _walk(name, conditions, n, seed, settings)
+    return {
+        "model": name,
+        "conditions": [str(condition) for condition in walked.conditions],
+        "rows": [as_uris(row) for row in walked.images],
+        "diverged": walked.diverged.tolist(),
+    }
 
 
-_sample = gpu.on_gpu(_sample, duration=lambda settings, steps, best: gpu.time_for(settings.chains * best * steps))
+def predict(image: str, model: str | None = None, face: int = 1) -> dict:
+    """Say which attributes a picture has, and how often such an answer was right."""
+    with p.refusing():
+        name, view, picture = _seen(image, model, face)
+        prediction = predict_picture(current().catalog.bundle(name), view.stored)
+    reading = prediction.reading
+    return {
+        "model": name,
+        "rows": [answers.row_facts(row) for row in prediction.rows],
+        "gate": reading._asdict() if reading else None,
+        "gate_auroc": prediction.gate_auroc,
+        "faces": len(picture.faces or []),
+        "note": view.note,
+    }
 
 
-def _bounded(label: str, value: object, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise ValueError(f"{label} is {str(value)[:40]}; expected a whole number from 1 to {most}.")
-    return value
+def edit(
+    image: str,
+    required: list[str],
+    excluded: list[str] | None = None,
+    variants: int = 4,
+    level: float = editing.LEVEL,
+    anchor: float = editing.ANCHOR,
+    model: str | None = None,
+    face: int = 1,
+    seed: int = 0,
+) -> dict:
+    """Change attributes of a picture and keep the rest of it as it is."""
+    with p.refusing():
+        variants = p.whole("variants", variants, 1, MOST_VARIANTS)
+        level, anchor = p.number("level", level, 0.1, HIGHEST_LEVEL), p.number("anchor", anchor, 0, 1)
+        seed = p.whole("seed", seed, 0, SEEDS)
+        name, view, _ = _seen(image, model, face)
+        bundle = current().catalog.bundle(name)
+        condition = _condition(bundle, required, excluded)
+        images, said = change(name, view.stored, condition, variants, seed, level, anchor)
+    return {
+        "model": name,
+        "before": uploads.as_uri(view.stored),
+        "images": as_uris(images),
+        "probabilities": _shares(bundle, said),
+        "note": view.note,
+    }
+
+
+def change(
+    name: str, stored: Tensor, changes: Condition, variants: int, seed: int, level: float, anchor: float
+) -> tuple[Tensor, Tensor]:
+    """A picture, uint8 (3, S, S), with some attributes changed, and P(y = 1) of the results."""
+    bundle = current().catalog.bundle(name)
+    image = (stored.float()[None] + 0.5) / 256
+    deadline = Deadline(current().limits.call_seconds)
+    found = editing.edit(bundle, image, changes.tensor(1), variants, seed, level, anchor, deadline.check)[0]
+    return found.cpu(), mean_prediction(bundle.model, (found * 255).round().byte().cpu(), draws=1)
+
+
+change = gpu.on_gpu(change, duration=lambda name, stored, changes, variants, *rest: gpu.time_for(variants * 100))
+
+
+def _sample(name: str, condition: Condition, n: int, seed: int, keep_best: int, settings: dict) -> Samples:
+    deadline = Deadline(current().limits.call_seconds)
+    bundle = current().catalog.bundle(name)
+    return draw(bundle, condition, n, seed, keep_best, deadline, **settings)
+
+
+def _walk(name: str, conditions: tuple[Condition, ...], n: int, seed: int, settings: dict) -> Walk:
+    deadline = Deadline(current().limits.call_seconds)
+    bundle = current().catalog.bundle(name)
+    return walk_through(bundle, conditions, n, seed, deadline, **settings)
+
+
+def _image_steps(name: str, condition: object, n: int, seed: int, *rest: object) -> float:
+    """How long a GPU is needed: steps of one chain, times chains, times what comes on top."""
+    keep_best = rest[0] if len(rest) > 1 else len(condition)
+    steps = rest[-1].get("steps", current().catalog.bundle(name).sampling["steps"])
+    return gpu.time_for(n * keep_best * steps)
+
+
+_sample = gpu.on_gpu(_sample, duration=_image_steps)
+_walk = gpu.on_gpu(_walk, duration=_image_steps)
+
+
+def _model(value: object) -> tuple[str, Bundle]:
+    catalog = current().catalog
+    known = tuple(catalog.attributes())
+    name = known[0] if value is None else p.choice("model", value, known)
+    return name, catalog.bundle(name)
+
+
+def _condition(bundle: Bundle, required: object, excluded: object) -> Condition:
+    lists = {"required": p.listed("required", required), "excluded": p.listed("excluded", excluded)}
+    for parameter, names in lists.items():
+        with p.named(parameter):
+            Condition.from_lists(bundle.names, names)
+    with p.named("excluded"):
+        return Condition.from_lists(bundle.names, **lists)
+
+
+def _count(n: object) -> int:
+    return p.whole("n", n, 1, min(MOST_IMAGES, current().limits.chains))
+
+
+def _settings(bundle: Bundle, **values: object) -> dict:
+    if values.get("steps") is not None:
+        p.whole("steps", values["steps"], 1, current().limits.sample_steps)  # less than the table allows
+    settings = p.given(**values)
+    if settings.get("start") == "images":
+        raise ValueError("start is 'images'; to begin at a picture, call /edit.")
+    bundle.sampling_with(settings)  # refuses what this kind of model does not have
+    return settings
+
+
+def _seen(image: object, model: object, face: object) -> tuple[str, uploads.View, uploads.Picture]:
+    with p.named("image"):
+        picture = uploads.from_base64(image)
+    face = p.whole("face", face, 1, 100) - 1
+    known = tuple(current().catalog.attributes())
+    name = answers.choose(picture) if model is None else p.choice("model", model, known)
+    with p.named("face"):
+        return name, uploads.crop_for(picture, current().catalog.entry(name), face), picture
+
+
+def as_uris(images: Tensor) -> list[str]:
+    return [uploads.as_uri((image.clamp(0, 1) * 255).round().to(torch.uint8).cpu()) for image in images]
+
+
+def _shares(bundle: Bundle, probabilities: Tensor) -> list[dict[str, float]]:
+    return [dict(zip(bundle.names, (round(v, 4) for v in row), strict=True)) for row in probabilities.tolist()]

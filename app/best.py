@@ -9,61 +9,68 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from app.chains import Chains, Lane, Stepper, begin
+from app.chains import Chains, CoreChains, Lane, Stepper, begin
+from app.deadlines import Deadline
+from app.walk import Walk
+from jem_core.chains import pick
+from jem_core.samples import rank
 
 if TYPE_CHECKING:
     from app.live import Run, Step
 
+STOPPED = "Stopped. The pictures are as they were."
+TOO_LONG = "That took too long. The pictures are as they were; try it with fewer of them."
+
 
 def keep_the_best(run: Run) -> Iterator[Step]:
     """Run batch after batch in full view and keep the best of each lane; a pause leaves the chains as they were."""
-    before, limits = run.chains, run.limits
-    steps = min(run.settings.steps or run.catalog.bundle(run.settings.model).sampling["steps"], limits.sample_steps)
-    n, batches = run.settings.chains, limits.best_of
+    before, settings = run.chains, run.settings.but(walk="", moving=0, locked=())
+    n, batches = settings.chains, run.limits.best_of
     kept: list[tuple[Lane, Tensor]] | None = None
+    deadline, done = Deadline(run.limits.call_seconds), 0
     for batch in range(batches):
-        part = slice(batch * n, (batch + 1) * n)
-        run.chains = begin(run.catalog, run.settings, run.letter.fresh, run.photo, part, parts=batches)
-        run.chains.film = before.film
-        run.stepper = Stepper(run.catalog, run.chains, run.settings)
-        for done in range(1, steps + 1):
+        chains = begin(run.catalog, settings, run.letter.fresh, run.photo, slice(batch * n, (batch + 1) * n))
+        chains.film, chains.past, chains.epoch = before.film, before.past, before.epoch
+        run.chains, run.stepper = chains, Stepper(run.catalog, chains, settings)
+        steps = len(chains.lanes[0].memory.plan)
+        while not run.stepper.finished and chains.step < run.limits.sample_steps:
             letter = run.box.read() or run.letter
-            if letter.run != run.name or not letter.playing:
-                run.chains = before
-                yield run.frame("paused", still=True, message="Stopped; the chains are as they were.")
+            late = deadline.over
+            if letter.run != run.name or not letter.playing or (late and kept is None):
+                run.chains, run.stepper = before, Stepper(run.catalog, before, run.settings)
+                yield run.stand(message=TOO_LONG if late else STOPPED)
                 return
-            run.stepper.advance(run.chains)
-            run.recorder.forget()  # the traces of chains that come and go would be one tangle
+            if late:  # what is done so far must do
+                break
+            run.stepper.advance()
             if time.monotonic() >= run.frame_due:
-                yield run.frame("best", progress=[batch * steps + done, batches * steps])
-        judged = [_judge(lane, run.stepper.kernels[i][0]) for i, lane in enumerate(run.chains.lanes)]
-        kept = judged if kept is None else [_better(*pair, n) for pair in zip(kept, judged, strict=True)]
-    film = before.film
+                yield run.frame("best", progress=[batch * steps + chains.step, batches * steps])
+        else:
+            done += 1
+            judged = [_judge(lane, bound) for lane, bound in zip(chains.lanes, run.stepper.bound, strict=True)]
+            kept = judged if kept is None else [_better(*pair, n) for pair in zip(kept, judged, strict=True)]
+            continue
+        break
+    walk = Walk(best_of=done)
+    walk.turn(run.condition())
+    walk.whole = True
     lanes = [lane for lane, _ in kept]
-    run.chains = Chains(run.settings.start_key(), run.settings.wish, run.letter.fresh, lanes, film, steered=True)
-    run.stepper = Stepper(run.catalog, run.chains, run.settings)
-    run.recorder.note(run.chains)
-    yield run.frame("paused", still=True, message=f"The best {n} of {n * batches} chains after {steps} steps each.")
+    chosen = Chains(settings.start_key(), settings.asked, run.letter.fresh, lanes, walk, settings.way)
+    chosen.film, chosen.past = before.film, before.past
+    run.chains, run.stepper = chosen, Stepper(run.catalog, chosen, settings)
+    chosen.keep()
+    yield run.frame("settled", still=True, message=f"The best {n} of {n * done}.")
 
 
-def _judge(lane: Lane, kernel) -> tuple[Lane, Tensor]:
-    """The lane with its figures taken at the very images that it shows, and how good each chain is."""
-    lane.state, lane.info = kernel.resample_labels(lane.state, lane.randomness)
-    rank = lane.info.log_p_condition.masked_fill(lane.info.diverged, -torch.inf).nan_to_num(nan=-torch.inf)
-    return lane, rank
+def _judge(lane: Lane, bound: CoreChains) -> tuple[Lane, Tensor]:
+    """The lane with its figures taken at the very images that it shows, and how sure of each chain the model is."""
+    info = bound.half_step("labels")
+    return lane, info.log_p_condition.masked_fill(info.diverged, -torch.inf).nan_to_num(nan=-torch.inf)
 
 
 def _better(first: tuple[Lane, Tensor], second: tuple[Lane, Tensor], n: int) -> tuple[Lane, Tensor]:
     """The n best chains of two lanes, the best first."""
-    (a, rank_a), (b, rank_b) = first, second
-    rank = torch.cat([rank_a, rank_b])
-    keep = rank.argsort(descending=True, stable=True)[:n]
-    generators = [*a.randomness, *b.randomness]
-    state = a.state._replace(**{name: _both(a.state, b.state, name)[keep] for name in ("x", "y", "condition")})
-    info = a.info._replace(**{name: _both(a.info, b.info, name)[keep] for name in a.info._fields})
-    lane = Lane(a.title, a.model, a.sampler, state, [generators[i] for i in keep.tolist()], info)
-    return lane, rank[keep]
-
-
-def _both(first: tuple, second: tuple, name: str) -> Tensor:
-    return torch.cat([getattr(first, name), getattr(second, name)])
+    (a, sure_a), (b, sure_b) = first, second
+    sure = torch.cat([sure_a, sure_b])
+    keep = rank(sure, torch.zeros_like(sure, dtype=torch.bool))[:n]
+    return Lane(a.title, a.model, a.sampler, pick(a.memory, b.memory, keep)), sure[keep]

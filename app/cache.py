@@ -11,16 +11,16 @@ log = logging.getLogger("gibbs_jem")
 
 def writable_cache() -> str:
     """The directory that is set; where it cannot be written, that is said, and it is a temporary one."""
-    wanted = os.environ.get(VARIABLE)
+    chosen = os.environ.get(VARIABLE)
     try:
-        place = Path(wanted) if wanted else Path(tempfile.gettempdir()) / "gradio"
+        place = Path(chosen) if chosen else Path(tempfile.gettempdir()) / "gradio"
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place) as probe:
             probe.write(b"0")
         return str(place)
     except OSError as error:
         another = _another()
-        log.warning("%s cannot be written (%s); using %s instead.", wanted or "The cache", error, another)
+        log.warning("%s cannot be written (%s); using %s instead.", chosen or "The cache", error, another)
         return another
 
 

@@ -1,23 +1,27 @@
-"""The chains of a visitor: how they start, and how they take one step. The sampling itself is jem_core's."""
+"""The chains of a visitor: lanes of one or two models, and what is kept of them. The sampling itself is jem_core's."""
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from app import walk as walks
 from app.catalog import Catalog
 from app.film import Film
+from app.history import Past, State, copied
 from app.settings import Settings
+from app.walk import Leg, Walk
 from jem_core.bundle import Bundle
+from jem_core.chains import Chains as CoreChains
+from jem_core.chains import Memory
 from jem_core.condition import Condition
-from jem_core.data.transforms import augment_chains
-from jem_core.random import Randomness, chain_generators
-from jem_core.samplers import SAMPLER_NAMES, ChainState, Sampler, StepInfo
+from jem_core.samplers import SAMPLERS
 
-ACTIONS = ("run", "look", "step", "labels", "langevin", "best")  # look: show the chains without moving them
+LIKE_LEVEL = 2.5  # noise level from which pictures like another one come down
 
 
 @dataclass
@@ -27,9 +31,7 @@ class Lane:
     title: str
     model: str
     sampler: str | None  # None: whatever the settings say, so that it can be changed while running
-    state: ChainState
-    randomness: list[torch.Generator]
-    info: StepInfo | None = None
+    memory: Memory
 
 
 @dataclass
@@ -37,41 +39,59 @@ class Chains:
     """What is kept of a visitor between two runs."""
 
     key: tuple  # the settings that began them
-    wish: tuple  # what was asked when they began
-    fresh: int  # the reset that began them
+    asked: tuple  # what was asked when they began
+    fresh: int  # the visitor's count of fresh starts when they began
     lanes: list[Lane]
+    walk: Walk
+    way: tuple = ()  # the settings that their steps depend on
+    locked: tuple[int, ...] = ()  # the chains that stay as they are
+    held: tuple[int, ...] = ()  # of them, those that stay until the condition changes, whatever the visitor locks
+    script: list[Leg] = field(default_factory=list)  # what a link still has to take again
     film: Film = field(default_factory=Film)
-    steered: bool = False  # whether the wishes changed on the way
+    past: Past = field(default_factory=Past)
+    kept: tuple[int, int] | None = None  # the number of the state that they are in, and the step it was kept at
+    epoch: int = field(default_factory=lambda: secrets.randbits(40))  # other chains have another, in any process
 
     @property
     def step(self) -> int:
-        return self.lanes[0].state.step
+        return self.lanes[0].memory.state.step
+
+    @property
+    def level(self) -> float:
+        return self.lanes[0].memory.state.level
 
     def continue_under(self, settings: Settings, fresh: int) -> bool:
-        """Whether these chains go on; before their first step another wish begins others, as starts know the wish."""
-        same_wish = self.step > 0 or self.wish == settings.wish
-        return same_wish and self.key == settings.start_key() and self.fresh == fresh
+        """Whether these chains go on; before their first step another condition begins others, as starts know it."""
+        same = self.step > 0 or self.asked == settings.asked or bool(self.script)
+        return same and self.key == settings.start_key() and self.fresh == fresh
+
+    def keep(self) -> int:
+        """Note this state, once, among those that a visitor can go back to."""
+        if self.kept is None or self.kept[1] != self.step:
+            self.kept = self.past.add(self), self.step
+        return self.kept[0]
 
     def digest(self) -> str:
         """Equal images have equal digests, bit for bit."""
         hasher = hashlib.blake2b(digest_size=8)
         for lane in self.lanes:
-            hasher.update(lane.state.x.contiguous().cpu().numpy().tobytes())
+            hasher.update(lane.memory.state.x.contiguous().cpu().numpy().tobytes())
         return hasher.hexdigest()
 
 
 def condition_for(settings: Settings, bundle: Bundle) -> Condition:
-    return Condition.from_lists(bundle.names, settings.wanted, settings.unwanted)
+    return Condition.from_lists(bundle.names, settings.required, settings.excluded)
 
 
 def plan(catalog: Catalog, settings: Settings) -> list[tuple[str, str, str | None]]:
     """Title, model and sampler of each lane."""
     if settings.compare == "samplers":
-        return [(name.capitalize(), settings.model, name) for name in reversed(SAMPLER_NAMES)]
+        return [(name.capitalize(), settings.model, name) for name in reversed(SAMPLERS)]
     if settings.compare == "models":
-        rival = catalog.rival(settings.model)
-        if rival is None:
+        rivals = catalog.rivals(settings.model)
+        if not rivals:
             raise ValueError(f"There is no second model with the attributes of {settings.model} to stand beside it.")
+        rival = settings.beside if settings.beside in rivals else rivals[0]
         return [(catalog.title(name), name, None) for name in (settings.model, rival)]
     return [(catalog.title(settings.model), settings.model, None)]
 
@@ -82,26 +102,59 @@ def begin(
     fresh: int = 0,
     photo: Tensor | None = None,
     part: slice | None = None,
-    parts: int = 1,
 ) -> Chains:
-    """New chains. Chain i depends on the seed and on i alone; `part` takes some of `parts` times as many chains."""
+    """New chains. Chain i depends on the seed and on i alone; `part` says which ones to begin."""
+    main = catalog.bundle(settings.model)
+    asked, script = condition_for(settings, main), []
+    if settings.walk:
+        script = walks.parse(settings.walk, main)
+        if script[-1].condition != asked:
+            raise ValueError("The link's changes do not end at what it asks for; its pictures cannot be made again.")
+        asked = script[0].condition
     lanes = []
     for title, model, sampler in plan(catalog, settings):
         bundle = catalog.bundle(model)
-        condition = condition_for(settings, bundle)
-        randomness = chain_generators(settings.seed, settings.chains * parts, bundle.device)[part or slice(None)]
-        x = bundle.start(
-            "images" if settings.start == "photo" else settings.start,
-            len(randomness),
-            randomness,
-            condition,
-            images=_fit(photo, bundle) if settings.start == "photo" else None,
-            variety=settings.variety,
-        )
-        kernel = Sampler(sampler or settings.sampler, bundle.model)
-        state = kernel.init(x, condition.tensor(len(x), bundle.device), randomness)
-        lanes.append(Lane(title, model, sampler, state, randomness))
-    return Chains(settings.start_key(), settings.wish, fresh, lanes)
+        rows = range(settings.chains) if part is None else range(part.start, part.stop)
+        images = _fit(photo, bundle) if settings.start == "photo" else None
+        chosen = settings.sampling(bundle, sampler)
+        chains = bundle.chains(asked, len(rows), settings.seed, images, rows, **chosen)
+        lanes.append(Lane(title, model, sampler, chains.memory))
+    new = Chains(settings.start_key(), settings.asked, fresh, lanes, Walk(), settings.way, script=script)
+    new.walk.turn(asked)
+    if settings.start == "photo":
+        new.walk.break_off(walks.PHOTO)
+    return new
+
+
+def begin_like(catalog: Catalog, settings: Settings, fresh: int, before: Chains, place: int) -> Chains:
+    """Chains from one picture of others: it stays in its place, around it come down pictures like it."""
+    lanes = []
+    for old, (title, model, sampler) in zip(before.lanes, plan(catalog, settings), strict=True):
+        bundle = catalog.bundle(model)
+        if not bundle.levels:
+            raise ValueError("Pictures like another one need a model with noise levels.")
+        if not 0 <= place < len(old.memory.state.x):
+            raise ValueError(f"There is no picture {place + 1}; there are {len(old.memory.state.x)}.")
+        one = CoreChains(bundle, old.memory).images()[place : place + 1]
+        chosen = settings.sampling(bundle, sampler) | {"start": "images", "start_level": LIKE_LEVEL}
+        memory = bundle.chains(condition_for(settings, bundle), settings.chains, settings.seed, one, **chosen).memory
+        x = memory.state.x.clone()
+        x[place] = bundle.model.encode(one)[0]
+        memory.state = memory.state._replace(x=x)
+        memory.frozen = torch.arange(len(x), device=x.device) == place
+        lanes.append(Lane(title, model, sampler, memory))
+    new = Chains(settings.start_key(), settings.asked, fresh, lanes, Walk(), settings.way, (place,), (place,))
+    new.walk.turn(condition_for(settings, catalog.bundle(settings.model)))
+    new.walk.break_off(walks.LIKE)
+    return new
+
+
+def begin_again(state: State, settings: Settings, fresh: int) -> Chains:
+    """Chains as they once stood."""
+    lanes = list(copied(state.lanes))
+    again = Chains(state.key, state.asked, fresh, lanes, state.walk.copy(), settings.way, state.locked)
+    again.kept = state.number, again.step
+    return again
 
 
 def _fit(photo: Tensor | None, bundle: Bundle) -> Tensor:
@@ -114,34 +167,93 @@ def _fit(photo: Tensor | None, bundle: Bundle) -> Tensor:
 
 
 class Stepper:
-    """Kernels for the lanes of some chains under some settings; cheap to make anew when a setting changes."""
+    """The lanes of some chains bound to their models under some settings; cheap to make anew when a setting changes."""
 
     def __init__(self, catalog: Catalog, chains: Chains, settings: Settings) -> None:
-        self.settings = settings
-        self.kernels: list[tuple[Sampler, int]] = []
+        self.chains, self.settings = chains, settings
+        self.level = chains.level  # of the last step
+        self.bound: list[CoreChains] = []
         for lane in chains.lanes:
             bundle = catalog.bundle(lane.model)
-            langevin, augment_every = bundle.langevin(**settings.langevin())
-            self.kernels.append((Sampler(lane.sampler or settings.sampler, bundle.model, langevin), augment_every))
-            wish = condition_for(settings, bundle).tensor(len(lane.state.x), bundle.device)
-            if not torch.equal(wish, lane.state.condition):
-                chains.steered |= lane.state.step > 0
-                lane.state = lane.state._replace(condition=wish)
+            self.bound.append(CoreChains(bundle, lane.memory, **settings.sampling(bundle, lane.sampler)))
+        if chains.way != settings.way:
+            chains.way = settings.way
+            chains.walk.break_off(walks.SETTINGS)
+        self._lock()
+        if not chains.script:
+            self.steer(condition_for(settings, catalog.bundle(settings.model)))
+        self._move()
 
-    def advance(self, chains: Chains, action: str = "run") -> None:
-        """One step of every lane, or one half of a step."""
-        for lane, (kernel, augment_every) in zip(chains.lanes, self.kernels, strict=True):
-            lane.state, lane.info = move(kernel, lane.state, lane.randomness, action, augment_every)
+    def steer(self, asked: Condition) -> None:
+        """On to another condition, where it is another."""
+        if asked == self.chains.walk.legs[-1].condition:
+            return
+        self.chains.held = ()
+        self._lock()
+        for one in self.bound:
+            one.steer(asked)
+        self.chains.walk.turn(asked)
 
+    def _lock(self) -> None:
+        chains = self.chains
+        locked = tuple(sorted({*self.settings.locked, *chains.held}))
+        if chains.locked == locked:
+            return
+        for one in self.bound:
+            one.freeze(locked)
+        chains.locked = locked
+        chains.walk.break_off(walks.LOCKED)
 
-def move(
-    kernel: Sampler, state: ChainState, randomness: Randomness, action: str, augment_every: int
-) -> tuple[ChainState, StepInfo]:
-    """A sweep's step, or its first half (`labels`) or second half (`langevin`) alone."""
-    if action == "labels":
-        return kernel.resample_labels(state, randomness)
-    if action == "langevin":
-        return kernel.langevin(state, randomness)
-    if augment_every and state.step and state.step % augment_every == 0:
-        state = state._replace(x=augment_chains(state.x, randomness, flip=False))
-    return kernel.step(state, randomness)
+    def _move(self) -> None:
+        """Chains wander as long as they are asked to; a script is taken to its end first."""
+        for one in self.bound:
+            if not one.bundle.levels:
+                continue
+            if self.settings.moving and not self.chains.script:
+                one.wander()
+                self.chains.walk.break_off(walks.MOVED)
+            elif one.memory.cycle:
+                one.rest()
+
+    @property
+    def finished(self) -> bool:
+        return all(one.finished for one in self.bound)
+
+    def follow(self) -> bool:
+        """Take the next leg of a link when one is done; whether there was more to take."""
+        script, walk = self.chains.script, self.chains.walk
+        if not script:
+            return False
+        steps = script[0].steps
+        if not (self.finished if steps is None else walk.steps >= steps or self.finished):
+            return True
+        del script[0]
+        if script:
+            self.steer(script[0].condition)
+        else:
+            self._move()
+        return bool(script)
+
+    def advance(self, action: str = "run") -> None:
+        """One step of every lane, or one half of a step; chains that went astray begin anew in their place."""
+        first = self.bound[0]
+        self.level = first.state.level if action == "labels" or first.finished else first.next_step.sigma
+        for one in self.bound:
+            if action in ("labels", "langevin"):
+                one.half_step(action)
+            elif not one.finished:
+                one.advance()
+            self._mend(one)
+        if action in ("labels", "langevin"):
+            self.chains.walk.break_off(walks.HALF)
+        self.chains.walk.step(self.finished)
+
+    def _mend(self, one: CoreChains) -> None:
+        astray = one.info.diverged | ~one.state.x.isfinite().flatten(1).all(dim=1)
+        if bool(astray.any()):
+            one.renew(astray)
+            self.chains.walk.break_off(walks.REPLACED)
+
+    def images(self) -> list[Tensor]:
+        """The pictures of each lane: where the chains are heading, or the chains themselves."""
+        return [one.images(heading=self.settings.view == "heading") for one in self.bound]

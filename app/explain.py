@@ -1,6 +1,8 @@
-"""How it works in six pictures of the live kernel: logits, energy, Langevin, Gibbs, marginalizing, calibration.
+"""How it works in six pictures of the live kernel, for either kind of model.
 
-A picture is a title, short sentences, and parts that assets/explain.js draws: images in a row, bars, or lines.
+Logits, energy, then how pictures are made (without noise levels: Langevin, Gibbs and marginalizing; with them: lifting,
+coming down, and what happens to attributes that nobody asked for), and calibration. A picture is a title, short
+sentences, and parts that assets/explain.js draws: images in a row, bars, or lines.
 """
 
 from __future__ import annotations
@@ -9,14 +11,18 @@ import torch
 from torch import Tensor
 
 from app.attributes import caption
-from app.pictures import as_uri
+from app.uploads import as_uri
 from jem_core.bundle import Bundle
+from jem_core.chains import sample
 from jem_core.condition import Condition
 from jem_core.draws import density_figures
-from jem_core.random import chain_generators
-from jem_core.samplers import SAMPLER_NAMES, ChainState, Sampler, StepInfo
+from jem_core.model import JointEnergyModel
+from jem_core.random import chain_generators, normal
+from jem_core.samplers import SAMPLERS, ChainState, StepInfo
+from jem_core.schedules import descend
 
 SHOWN_STEPS = (0, 5, 15, 30, 60)
+SHOWN_LEVELS = (0.3, 1.0, 3.0)
 BARS = 6
 
 Past = tuple[ChainState, StepInfo | None]
@@ -24,22 +30,26 @@ Past = tuple[ChainState, StepInfo | None]
 
 def pictures(bundle: Bundle, seed: int = 0) -> list[dict]:
     """All six, for this model and seed."""
-    example = bundle.buffer.images[seed % len(bundle.buffer.images)]
-    wanted = _usual(bundle)
-    return [
-        _logits(bundle, example),
-        _energy(bundle, example, seed),
-        _langevin(bundle, wanted, seed),
-        _gibbs(bundle, wanted, seed),
-        _marginalizing(bundle, wanted, seed),
-        _calibration(bundle),
-    ]
+    required = _usual(bundle)
+    example = _example(bundle, required, seed)
+    if bundle.levels:
+        made = [_lifting(bundle, example, seed), _coming_down(bundle, required, seed), _both(bundle, required, seed)]
+    else:
+        made = [_langevin(bundle, required, seed), _gibbs(bundle, required, seed), _both(bundle, required, seed)]
+    return [_logits(bundle, example), _energy(bundle, example, seed), *made, _calibration(bundle)]
 
 
 def _usual(bundle: Bundle) -> Condition:
     """An attribute that is easy to see: the first of a few well-known ones, or the model's first."""
     known = [name for name in ("Eyeglasses", "Smiling", "Wearing_Hat") if name in bundle.names]
-    return Condition.from_lists(bundle.names, wanted=known[:1] or bundle.names[:1])
+    return Condition.from_lists(bundle.names, required=known[:1] or bundle.names[:1])
+
+
+def _example(bundle: Bundle, condition: Condition, seed: int) -> Tensor:
+    """A picture of the kind that the model knows, uint8: one of its buffer, or a sample."""
+    if bundle.buffer is not None and len(bundle.buffer):
+        return bundle.buffer.images[seed % len(bundle.buffer.images)]
+    return (sample(bundle, condition, 1, seed=seed).images[0] * 255).round().byte().cpu()
 
 
 def _uri(x: Tensor) -> str:
@@ -48,7 +58,7 @@ def _uri(x: Tensor) -> str:
 
 def _logits(bundle: Bundle, image: Tensor) -> dict:
     x = ((image.float() + 0.5) / 256)[None].to(bundle.device)
-    logits = bundle.model.logits(x)[0].cpu()
+    logits = bundle.model.logits(bundle.model.encode(x))[0].cpu()
     sure = logits.softmax(dim=-1)[:, 1]
     order = (sure - 0.5).abs().argsort(descending=True)[:BARS].tolist()
     bars = [
@@ -72,9 +82,11 @@ def _logits(bundle: Bundle, image: Tensor) -> dict:
 def _energy(bundle: Bundle, image: Tensor, seed: int) -> dict:
     size = bundle.model.image_size
     randomness = chain_generators(seed, 1, bundle.device)
+    free = Condition.free(bundle.names).tensor(1, bundle.device)
+    blur = bundle.start.images("informed", free, randomness)[0]
     stored = {
         "a sample": image,
-        "a blur of the data": (bundle.start("informed", 1, randomness)[0] * 255).byte().cpu(),
+        "a blur of the data": (blur * 255).byte().cpu(),
         "noise": (torch.rand((3, size, size), generator=torch.Generator().manual_seed(seed)) * 255).byte(),
         "one colour": torch.tensor([90, 140, 200], dtype=torch.uint8)[:, None, None].expand(3, size, size),
     }
@@ -96,14 +108,54 @@ def _energy(bundle: Bundle, image: Tensor, seed: int) -> dict:
 
 def _chain(bundle: Bundle, sampler: str, condition: Condition, seed: int, steps: int, **changes: float) -> list[Past]:
     """One chain from a blur of the data, every step kept."""
-    langevin, _ = bundle.langevin(**changes)
-    kernel = Sampler(sampler, bundle.model, langevin)
-    randomness = chain_generators(seed, 1, bundle.device)
-    x = bundle.start("informed", 1, randomness)
-    past: list[Past] = [(kernel.init(x, condition.tensor(1, bundle.device), randomness), None)]
-    for _ in range(steps):
-        past.append(kernel.step(past[-1][0], randomness))
+    own = {} if bundle.levels else {"steps": steps}
+    chains = bundle.chains(condition, 1, seed, sampler=sampler, start="informed", **own, **changes)
+    past: list[Past] = [(chains.state, None)]
+    while not chains.finished and len(past) <= steps:
+        info = chains.advance()
+        past.append((chains.state, info))
     return past
+
+
+def _lifting(bundle: Bundle, image: Tensor, seed: int) -> dict:
+    """A picture under more and more noise, and what the model makes of it."""
+    model = bundle.model
+    clean = model.encode(((image.float() + 0.5) / 256)[None].to(bundle.device))
+    noise = normal(clean.shape, chain_generators(seed, 1, bundle.device), bundle.device)
+    kernel = bundle.sampler(bundle.sampling)
+    free = Condition.free(bundle.names).tensor(1, bundle.device)
+    images = []
+    for level in SHOWN_LEVELS:
+        state = kernel.init(clean + level * noise, free, chain_generators(seed, 1, bundle.device), level=level)
+        _, info = kernel.step(state, descend([level])[0], chain_generators(seed, 1, bundle.device))
+        images += [_shown(model, state.x, f"noise {level:g}"), _shown(model, info.denoised, "cleaned")]
+    return {
+        "title": "3. Lift: noise hides, the model guesses",
+        "text": "The gradient of log p\u0303 with respect to the pixels says how to make a noisy image more likely; "
+        "followed to its end, it gives a clean image. Under a little noise that is the image itself. "
+        "Under much noise it is a guess: the more noise, the more may change.",
+        "images": images,
+    }
+
+
+def _coming_down(bundle: Bundle, condition: Condition, seed: int) -> dict:
+    past = _chain(bundle, "marginalizing", condition, seed, bundle.sampling["steps"] * 2)
+    picked = [round(i * (len(past) - 2) / (len(SHOWN_STEPS) - 1)) + 1 for i in range(len(SHOWN_STEPS))]
+    images = [
+        _shown(bundle.model, past[i][1].denoised, f"noise {past[i - 1][0].level:.2g}") for i in picked if past[i][1]
+    ]
+    return {
+        "title": "4. Come down: less noise, step by step",
+        "text": f"A chain begins under much noise and is asked for something: {condition}. Each step goes part of the "
+        "way to the clean image and adds a little noise, less and less. "
+        "Change what you ask for, and it is lifted again.",
+        "images": images,
+        "lines": [{"label": "noise level", "values": [state.level for state, _ in past]}],
+    }
+
+
+def _shown(model: JointEnergyModel, x: Tensor, text: str) -> dict:
+    return {"src": _uri(model.decode(x)[0]), "text": text}
 
 
 def _langevin(bundle: Bundle, condition: Condition, seed: int) -> dict:
@@ -112,7 +164,7 @@ def _langevin(bundle: Bundle, condition: Condition, seed: int) -> dict:
     largest = push.abs().max().clamp(min=1e-6)
     later = _chain(bundle, "marginalizing", condition, seed, 20)[-1][0]
     return {
-        "title": "3. A Langevin step climbs, and trembles a little",
+        "title": "3. A Langevin step climbs, and adds a little noise",
         "text": "The gradient of log p\u0303 with respect to the pixels says how to make the image more likely. "
         "A step moves along it and adds a little noise: x \u2190 x + a \u00b7 gradient + s \u00b7 N(0, 1).",
         "images": [
@@ -141,17 +193,18 @@ def _gibbs(bundle: Bundle, condition: Condition, seed: int) -> dict:
     }
 
 
-def _marginalizing(bundle: Bundle, condition: Condition, seed: int) -> dict:
+def _both(bundle: Bundle, condition: Condition, seed: int) -> dict:
     lines, images = [], []
     k = condition.values.index(1)
-    for sampler in reversed(SAMPLER_NAMES):
+    for sampler in reversed(SAMPLERS):
         past = _chain(bundle, sampler, condition, seed, SHOWN_STEPS[-1])
         lines.append({"label": sampler, "values": [float(info.probabilities[0, k]) for _, info in past[1:]]})
-        images.append({"src": _uri(past[-1][0].x[0]), "text": sampler})
+        images.append(_shown(bundle.model, past[-1][0].x, sampler))
     return {
-        "title": "5. Or sum the free labels out",
-        "text": "Marginalizing draws no labels: free attributes count with both values, by logsumexp, and only what "
-        "you asked for pulls. Same start, same noise; the lines show the probability of what was asked.",
+        "title": "5. What nobody asked for: drawn, or summed out",
+        "text": "Resampling draws the free labels at every step, and they pull. Marginalizing draws none: free "
+        "attributes count with both values, by logsumexp, and only what you asked for pulls. "
+        "Same start, same noise; the lines show the probability of what was asked.",
         "images": images,
         "lines": lines,
         "range": [0, 1],
@@ -160,11 +213,12 @@ def _marginalizing(bundle: Bundle, condition: Condition, seed: int) -> dict:
 
 def _calibration(bundle: Bundle) -> dict:
     picture = {
-        "title": "6. When it says 80 %, is it so in 80 of 100?",
-        "text": "Held-out images with the same answer are counted. On the dotted line, what is said is what is so.",
+        "title": "6. When it says 80 %, is it true 80 times in 100?",
+        "text": "Test images with the same answer are counted. On the dotted line, predicted is actual.",
     }
     if bundle.calibration is None:
         return picture | {"note": "This model was not evaluated yet, so there is nothing to count."}
     bins = bundle.calibration["all"]["bins"]
-    points = list(zip(bins["mean_prediction"], bins["positive_rate"], strict=True))
-    return picture | {"points": points, "note": f"All attributes of {bundle.calibration['images']:,} held-out images."}
+    pairs = zip(bins["mean_prediction"], bins["positive_rate"], strict=True)
+    points = [pair for pair in pairs if pair[0] is not None]
+    return picture | {"points": points, "note": f"All attributes of {bundle.calibration['images']:,} test images."}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -12,8 +13,12 @@ from torch import Tensor
 
 JPEG_QUALITY = 90
 ANIMATIONS = {"gif": "image/gif", "webp": "image/webp"}
-LONG_SIDE = 512  # of an animation, about
-MILLISECONDS = 80
+MILLISECONDS, REST = 80, 1500
+MOST_BYTES = 3_000_000  # of an animation: what people can send to each other
+# Frames and the longer side of an animation, the finest first: the first that stays small enough is taken.
+SIZES = ((80, 512), (60, 448), (48, 384), (36, 320), (24, 256), (16, 192))
+PROBE = 6  # frames that tell how large all will be
+NAME = "Gibbs-JEM Studio"
 
 
 def columns(n: int) -> int:
@@ -62,26 +67,64 @@ class Film:
             self.stride *= 2
 
     def animation(self, kind: str) -> bytes:
-        """The run as an animated GIF or WebP, its caption below; it rests on the last frame."""
+        """The run as an animated GIF or WebP of at most MOST_BYTES, its caption below; it rests on the last frame."""
         if kind not in ANIMATIONS:
             raise ValueError(f"There is no animation {kind!r}; choose {' or '.join(ANIMATIONS)}.")
         if len(self.frames) < 2:
-            raise ValueError("There is no run to animate yet: let the chains take a few steps first.")
-        pictures = [_still(*frame) for frame in self.frames]
-        durations = [MILLISECONDS] * (len(pictures) - 1) + [1500]
-        target = io.BytesIO()
-        options = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
-        if kind == "gif":
-            pictures[0].save(target, "GIF", optimize=False, disposal=1, **options)
-        else:
-            pictures[0].save(target, "WEBP", quality=80, method=2, **options)
-        return target.getvalue()
+            raise ValueError("There is nothing to animate yet: let the pictures take a few steps first.")
+        for count, side in SIZES:
+            pictures = [_still(*frame, side) for frame in spread(self.frames, count)]
+            few = spread(pictures, PROBE)
+            if len(_encode(few, kind)) * len(pictures) / len(few) > MOST_BYTES:
+                continue
+            data = _encode(pictures, kind)
+            if len(data) <= MOST_BYTES:
+                return data
+        raise ValueError("This run is too long for an animation; save the picture instead.")
 
 
-def _still(step: int, caption: str, pictures: list[bytes]) -> Image.Image:
+def spread(items: list, count: int) -> list:
+    """At most `count` of them, evenly spread, the first and the last among them."""
+    if len(items) <= count:
+        return list(items)
+    return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
+
+
+def row(x: Tensor) -> np.ndarray:
+    """Images (N, 3, S, S) in [0, 1] side by side, uint8 (S, N S, 3)."""
+    images = (x.nan_to_num(0).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+    return np.concatenate(list(images), axis=1)
+
+
+def animate(pictures: list[np.ndarray], between: int, side: int = 256) -> bytes:
+    """Pictures that fade into one another and back, as WebP."""
+    frames: list[Image.Image] = []
+    large = [Image.fromarray(one).resize((side, side), Image.Resampling.BICUBIC) for one in pictures]
+    for first, second in pairwise(large):
+        frames += [Image.blend(first, second, i / (between + 1)) for i in range(between + 1)]
+    frames.append(large[-1])
+    there_and_back = [*frames, *frames[-2:0:-1]]
+    durations = [MILLISECONDS] * len(there_and_back)
+    durations[0] = durations[len(frames) - 1] = REST // 2
+    return _encode(there_and_back, "webp", durations)
+
+
+def _encode(pictures: list[Image.Image], kind: str, durations: list[int] | None = None) -> bytes:
+    target = io.BytesIO()
+    durations = durations or [MILLISECONDS] * (len(pictures) - 1) + [REST]
+    options = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
+    if kind == "gif":
+        pictures[0].save(target, "GIF", optimize=False, disposal=1, **options)
+    else:
+        pictures[0].save(target, "WEBP", quality=80, method=2, **options)
+    return target.getvalue()
+
+
+def _still(step: int, caption: str, pictures: list[bytes], side: int) -> Image.Image:
     grids = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
-    scale = max(1, round(LONG_SIDE / (sum(grid.width for grid in grids))))
-    grids = [grid.resize((grid.width * scale, grid.height * scale), Image.Resampling.BICUBIC) for grid in grids]
+    scale = side / sum(grid.width for grid in grids)
+    size = [(round(grid.width * scale), round(grid.height * scale)) for grid in grids]
+    grids = [grid.resize(one, Image.Resampling.BICUBIC) for grid, one in zip(grids, size, strict=True)]
     gap, bar = 8, 26
     width = sum(grid.width for grid in grids) + gap * (len(grids) - 1)
     still = Image.new("RGB", (width, grids[0].height + bar), "white")
@@ -91,10 +134,9 @@ def _still(step: int, caption: str, pictures: list[bytes]) -> Image.Image:
         left += grid.width + gap
     draw, font = ImageDraw.Draw(still), ImageFont.load_default(size=13)
     middle = grids[0].height + bar // 2
-    right = f"step {step}"
-    room = width - 20 - font.getlength(right)
+    room = width - 20 - font.getlength(NAME)
     while caption and font.getlength(caption) > room:
         caption = caption[:-2].rstrip(" …") + "…" if len(caption) > 2 else ""
     draw.text((6, middle), caption, fill="#333333", font=font, anchor="lm")
-    draw.text((width - 6, middle), right, fill="#888888", font=font, anchor="rm")
+    draw.text((width - 6, middle), NAME, fill="#777777", font=font, anchor="rm")
     return still

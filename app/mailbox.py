@@ -1,4 +1,4 @@
-"""The newest wish of a visitor, as a small file that the running sampler reads at every step.
+"""The newest letter of a visitor, as a small file that the running sampler reads at every step.
 
 A file, because it crosses the fork in which a ZeroGPU sampler runs; replaced in one move, so that no reader sees half
 a letter. It holds only a path, so it can be handed to another process.
@@ -14,13 +14,14 @@ import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 _folder: Path | None = None
 _owner = 0  # the process that made it
-_making = threading.Lock()  # a visitor's first run and first wish come at the same moment and must share a folder
+_making = threading.Lock()  # a visitor's first run and first letter come at the same moment and must share a folder
 _writing = threading.Lock()  # letters are written by the server's process alone
 MOST_KEPT = 1_000
 _kept: dict[str, Letter] = {}  # letters that could not be written: the disk is full
@@ -47,6 +48,19 @@ def remove_folder() -> None:
         shutil.rmtree(_folder, ignore_errors=True)
 
 
+def empty(sessions: Iterable[str], since: float) -> None:
+    """Throw away the letters of these sessions, and those that are older than `since`: not every visitor says goodbye.
+
+    A run whose box is gone goes on with its last letter.
+    """
+    for session in sessions:
+        Mailbox(session).drop()
+    with suppress(FileNotFoundError, NotADirectoryError):  # a box that was just emptied; letters that stay in memory
+        for box in folder().iterdir():
+            if box.stat().st_mtime < since:
+                box.unlink()
+
+
 @dataclass(frozen=True)
 class Letter:
     """What a visitor wants now. `order` counts the visitor's letters: a late one never undoes a newer one."""
@@ -56,7 +70,7 @@ class Letter:
     playing: bool
     fresh: int  # counts resets: another number begins new chains
     settings: dict = field(default_factory=dict)
-    fps: int = 18  # frames a second that the browser can take
+    fps: int = 18  # frames per second that the browser can take
 
 
 class Mailbox:

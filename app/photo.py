@@ -1,232 +1,247 @@
-"""The second screen: a picture, what the model says of it, and how often that was so. The page is assets/photo.*."""
+"""The second screen: a picture, what the model says of it, how often that was right, and edits of it."""
 
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+import time
+from dataclasses import replace
 
 import gradio as gr
 import plotly.graph_objects as go
+from gradio.context import LocalContext
 from torch import Tensor
 
-from app import pictures, plots, reports
-from app.attributes import caption
-from app.pictures import Picture, View
+from app import answers, api, plots, reports, static, uploads
+from app import parameters as p
+from app.catalog import Entry
+from app.mailbox import Mailbox
 from app.runtime import current
 from app.settings import short
 from app.studio import WIRE, Wires
-from jem_core.predict import GATE_AUROC, Prediction, Row, predict
+from app.uploads import Picture, View
+from jem_core import editing
+from jem_core.calibration import ALL, Calibration
+from jem_core.condition import Condition
+from jem_core.prediction import predict
 
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
-SCRIPTS = ("base", "photo", "before_after")
-VERDICTS = {
-    "inside": "Like the held-out images",
-    "unusual": "Unusual",
-    "unlike": "Unlike anything it was trained on",
-}
-NO_GUARANTEE = "The percentages carry no guarantee here."
+EVENTS = ("show", "curve", "modify", "studio", "forget")  # that the page sends
+VARIANTS = 4
+CURVE = 330  # pixels: the rows stay in view below it
+ENDED = "Your picture was deleted. Choose it again."
+FORGOTTEN_RUN = "forgotten"  # the name of a run that nobody started: whoever computes for this visitor ends
+PATIENCE = 5.0  # seconds for a run to end
 log = logging.getLogger("gibbs_jem")
 
 
 def build(demo: gr.Blocks, wires: Wires) -> None:
-    """Lay out the screen; `wires.photo` is where the first screen looks for a picture to start from."""
+    """Lay out the screen; `wires` leads to what the first screen keeps of a picture."""
     limits = current().limits
     picture = gr.State(None, time_to_live=limits.idle_seconds)
     reply = gr.HTML(None, html_template="<i></i>", js_on_load=WIRE.format("onPhoto"), elem_classes="gj-wire")
-    gr.HTML(html_template=(ASSETS / "photo_hero.html").read_text(), apply_default_css=False)
+    gr.HTML(html_template=_read("photo_hero.html"), apply_default_css=False)
     with gr.Row(elem_classes="gjp-columns", equal_height=False):
         with gr.Column(min_width=320, elem_classes="gjp-left"):
             slot = gr.HTML(
-                html_template=(ASSETS / "photo.html").read_text(),
-                js_on_load="\n".join((ASSETS / f"{name}.js").read_text() for name in SCRIPTS),
+                html_template=_read("photo.html"),
+                js_on_load=static.module("photo.js", *EVENTS),
                 apply_default_css=False,
                 elem_id="gj-photo",
             )
-            plot = gr.Plot(show_label=False, container=False, elem_id="gj-photo-plot", elem_classes="gj-plot")
-        with gr.Column(min_width=320):
-            rows = (ASSETS / "photo_rows.html").read_text()
-            gr.HTML(html_template=rows, apply_default_css=False, elem_id="gj-photo-rows")
+        with gr.Column(min_width=320, elem_classes="gjp-rightmost"):
+            with gr.Column(elem_classes="gjp-curve", elem_id="gj-photo-curve"):
+                gr.HTML(html_template=_read("photo_curve.html"), apply_default_css=False)
+                plot = gr.Plot(show_label=False, container=False, elem_id="gj-photo-plot", elem_classes="gj-plot")
+            gr.HTML(html_template=_read("photo_rows.html"), apply_default_css=False, elem_id="gj-photo-rows")
     quiet = {"show_progress": "hidden", "api_visibility": "private", "trigger_mode": "multiple"}
+    sampler = {"concurrency_limit": limits.runs_at_once, "concurrency_id": "sampler"}
     slot.show(show, picture, [reply, picture, plot], concurrency_limit=2, concurrency_id="predict", **quiet)
     slot.curve(curve, None, plot, queue=False, **quiet)
-    slot.edit(edit, picture, [reply, wires.photo], queue=False, **quiet)
-    slot.forget(forget, None, [reply, picture, wires.photo], queue=False, **quiet)
+    slot.modify(change, picture, reply, api_name="change", **sampler, **quiet)
+    slot.studio(to_studio, picture, [reply, wires.photo], queue=False, **quiet)
+    kept = [reply, picture, plot, wires.photo, wires.chains, wires.frames, wires.reply]
+    slot.forget(forget, wires.photo, kept, queue=False, **quiet)
     demo.load(hello, None, reply, queue=False, show_progress="hidden", api_visibility="private")
+
+
+def _read(name: str) -> str:
+    return (static.ASSETS / name).read_text()
 
 
 def hello() -> dict:
     catalog, limits = current().catalog, current().limits
-    minutes = limits.idle_seconds // 60
     kept = (
-        f"JPEG, PNG or WebP, up to {pictures.MOST_BYTES >> 20} MB. Your picture is kept in this server's memory only, "
-        f"never on its disk and in no log, and is forgotten after {minutes} minutes or when you say so."
+        f"JPEG, PNG or WebP, up to {uploads.MOST_BYTES >> 20} MB. Your picture stays in this server's memory, never on "
+        f"its disk, and is deleted after {limits.idle_seconds // 60} minutes or when you say so."
     )
-    models = [{"name": name, "title": catalog.title(name)} for name in catalog.attributes()]
-    return {"kind": "hello", "models": models, "kept": kept, "bytes": pictures.MOST_BYTES, "avatars": True}
+    models = [_model_facts(catalog.entry(name)) for name in catalog.attributes()]
+    return {"kind": "hello", "models": models, "kept": kept, "bytes": uploads.MOST_BYTES, "level": editing.LEVEL}
+
+
+def _model_facts(entry: Entry) -> dict:
+    rivals = {name: list(entry.data.rivals(name)) for name in entry.attributes}
+    return {"name": entry.name, "title": entry.title, "levels": entry.levels, "rivals": rivals}
 
 
 def show(picture: Picture | None, event: gr.EventData) -> tuple:
     """A new picture, or the same one seen otherwise: all that the page shows of it."""
-    wish = event._data if isinstance(event._data, dict) else {}
-    order = wish.get("order") if isinstance(wish.get("order"), int) else 0
+    asked, order = _asked(event)
     try:
-        fresh = arrive(wish)
+        fresh = arrive(asked)
         picture = fresh or picture
         if picture is None:
-            raise ValueError("There is no picture any more: it was forgotten. Choose one again.")
-        answer, figure = describe(picture, wish)
+            raise ValueError(ENDED)
+        answer, figure = describe(picture, asked)
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}, gr.skip(), gr.skip()
     except Exception:
         log.exception("A picture could not be predicted")
-        message = "Something went wrong on the server with this picture. Another one may do."
+        message = "Something went wrong on the server with this picture. Please try another one."
         return {"kind": "refused", "order": order, "message": message}, gr.skip(), gr.skip()
     if fresh:
-        answer["picture"] = pictures.shown(picture)
+        answer["picture"] = uploads.shown(picture)
     return answer | {"kind": "photo", "order": order}, picture, figure
 
 
-def arrive(wish: dict) -> Picture | None:
+def _asked(event: gr.EventData) -> tuple[dict, int]:
+    """What the browser sent, and its number; anything may come."""
+    asked = event._data if isinstance(event._data, dict) else {}
+    return asked, asked.get("order") if isinstance(asked.get("order"), int) else 0
+
+
+def arrive(asked: dict) -> Picture | None:
     """The picture that came along, if any."""
-    if wish.get("data") is not None:
-        return pictures.from_base64(wish["data"])
-    if wish.get("example") is not None:
-        return pictures.from_example(wish["example"])
-    if wish.get("avatar") is not None:
-        return pictures.from_avatar(wish["avatar"])
+    if asked.get("data") is not None:
+        return uploads.from_base64(asked["data"])
+    if asked.get("example") is not None:
+        return uploads.from_example(asked["example"])
+    if asked.get("avatar") is not None:
+        return uploads.from_avatar(asked["avatar"])
     return None
 
 
-def describe(picture: Picture, wish: dict) -> tuple[dict, go.Figure | None]:
-    name = model_name(wish.get("model"))
-    view = seen(picture, name, wish)
+def describe(picture: Picture, asked: dict) -> tuple[dict, go.Figure | None]:
+    name = answers.choose(picture) if asked.get("model") is None else model_name(asked["model"])
+    view = seen(picture, name, asked)
     bundle = current().catalog.bundle(name)
     prediction = predict(bundle, view.stored)
-    gate = gate_words(prediction, view)
-    attribute = wish.get("attribute")
-    if attribute != plots.ALL and attribute not in bundle.names:
+    gate, truths = answers.gate_words(prediction, view), answers.truths(picture)
+    attribute = asked.get("attribute")
+    if attribute != ALL and attribute not in bundle.names:
         attribute = prediction.rows[0].name
+    calibration = Calibration(bundle.calibration) if bundle.calibration else None
     answer = {
         "model": name,
-        "crop": pictures.as_uri(view.stored),
+        "crop": uploads.as_uri(view.stored),
         "size": {"width": picture.image.width, "height": picture.image.height},
         "box": list(view.box),
         "faces": [list(face.box) for face in picture.faces or []],
         "face": view.face,
         "note": view.note,
-        "rows": [row_facts(row) for row in prediction.rows],
+        "rows": [answers.row_facts(row, truths.get(row.name)) for row in prediction.rows],
         "attribute": attribute,
-        "together": together(bundle.calibration),
+        "together": answers.together(calibration),
         "gate": gate,
         "greyed": gate["verdict"] == "unlike",
     }
-    at = None if attribute == plots.ALL else prediction.probabilities[bundle.names.index(attribute)]
-    return answer, figure_of(name, attribute, at, wish.get("theme"))
+    at = None if attribute == ALL else prediction.probabilities[bundle.names.index(attribute)]
+    return answer, figure_of(name, attribute, at, asked.get("theme"))
 
 
 def model_name(value: object) -> str:
     names = tuple(current().catalog.attributes())
-    if value is None and names:
-        return names[0]
     if not isinstance(value, str) or value not in names:
-        raise ValueError(f"Model is {short(value)}; choose one of {', '.join(names)}.")
+        raise ValueError(f"The model is {short(value)}; choose one of {', '.join(names)}.")
     return value
 
 
-def seen(picture: Picture, name: str, wish: dict) -> View:
-    return pictures.look(picture, current().catalog.entry(name), wish.get("face", 0), wish.get("box"))
-
-
-def row_facts(row: Row) -> dict:
-    """A row as the page draws it."""
-    facts: dict = {"name": row.name, "label": caption(row.name), "p": round(row.probability, 6), "enough": row.enough}
-    facts |= {"sentence": row.sentence(), "surprise": round(row.surprise, 4), "count": None}
-    if row.span is not None:
-        facts |= {"count": row.count, "rate": row.rate, "low": row.interval[0], "high": row.interval[1]}
-        facts |= {"from": row.span[0], "to": row.span[1]}
-    return facts
-
-
-def gate_words(prediction: Prediction, view: View) -> dict:
-    """The gate's verdict in words; a photograph without a face is none that a model of faces was trained on."""
-    reading = prediction.reading
-    values = [f"{kind} {value:.2f}" for kind, value in prediction.gate_auroc.items()]
-    auroc = f"How well it tells strangers from held-out images, AUROC: {', '.join(values)}." if values else ""
-    if view.lost:
-        return {"verdict": "unlike", "title": "No face", "sentence": NO_GUARANTEE, "auroc": ""}
-    if reading is None:
-        missing = f"its gate reaches no AUROC of {GATE_AUROC:g}" if values else "it was not evaluated"
-        sentence = f"How usual this picture is, this model cannot say: {missing}."
-        return {"verdict": None, "title": "No verdict", "sentence": sentence, "auroc": ""}
-    ranks = (
-        f"log p\u0303(x) is above {reading.score_percentile:.0f} % of held-out images, "
-        f"its gradient norm above {reading.gradient_percentile:.0f} %."
-    )
-    sentence = f"{NO_GUARANTEE} Its {ranks}" if reading.verdict == "unlike" else f"Its {ranks}"
-    return {"verdict": reading.verdict, "title": VERDICTS[reading.verdict], "sentence": sentence, "auroc": auroc}
-
-
-def together(calibration: dict | None) -> str:
-    if calibration is None:
-        return "This model has no calibration file."
-    count = sum(calibration["all"]["bins"]["count"])
-    return (
-        f"All attributes of {calibration['images']:,} held-out images, {count:,} predictions in all: "
-        f"the expected calibration error is {plots.percent(calibration['all']['ece'])}."
-    )
+def seen(picture: Picture, name: str, asked: dict) -> View:
+    return uploads.crop_for(picture, current().catalog.entry(name), asked.get("face", 0), asked.get("box"))
 
 
 def figure_of(name: str, attribute: str, at: float | None, theme: object) -> go.Figure | None:
     """The reliability plot, with a line where this picture stands; None for a model that was not evaluated."""
     catalog = current().catalog
-    calibration = reports.report(catalog.entry(name), "calibration")
+    calibration = reports.calibration(catalog.entry(name))
     if calibration is None:
         return None
-    figure = plots.reliability(
-        calibration,
-        attribute,
-        baseline=reports.baseline(catalog, name),
-        at=at,
-        theme=theme if isinstance(theme, str) and theme in plots.INK else "light",
-        names=(catalog.title(name), "Supervised"),
-    )
-    figure.update_layout(height=430)
-    if at is not None and at > 0.5:  # the words stay inside the plot
-        figure.update_annotations(xanchor="right")
-    return figure
+    theme = theme if isinstance(theme, str) and theme in plots.INK else "light"
+    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), at, theme)
+    return figure.update_layout(title=None, height=CURVE, margin={"t": 8})  # the page says what it is
 
 
 def curve(event: gr.EventData) -> object:
     """The plot of another attribute; whatever is not known leaves the plot as it is."""
-    wish = event._data if isinstance(event._data, dict) else {}
+    asked, _ = _asked(event)
     try:
-        at = wish.get("at")
+        at = asked.get("at")
         good = isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at <= 1
-        figure = figure_of(
-            model_name(wish.get("model")), str(wish.get("attribute"))[:200], at if good else None, wish.get("theme")
-        )
+        name, attribute = model_name(asked.get("model")), str(asked.get("attribute"))[:200]
+        figure = figure_of(name, attribute, at if good else None, asked.get("theme"))
         return gr.skip() if figure is None else figure
     except ValueError:
         return gr.skip()
 
 
-def edit(picture: Picture | None, event: gr.EventData) -> tuple[dict, Tensor | object]:
-    """The picture as the start of chains, and what the model sees in it as the wish to begin with."""
-    wish = event._data if isinstance(event._data, dict) else {}
-    order = wish.get("order") if isinstance(wish.get("order"), int) else 0
+def change(picture: Picture | None, event: gr.EventData) -> dict:
+    """The picture with some attributes changed, several times over."""
+    asked, order = _asked(event)
     try:
         if picture is None:
-            raise ValueError("There is no picture any more: it was forgotten. Choose one again.")
-        name = model_name(wish.get("model"))
-        view = seen(picture, name, wish)
+            raise ValueError(ENDED)
+        name = model_name(asked.get("model"))
+        names = current().catalog.entry(name).attributes
+        changes = Condition.from_lists(
+            names, p.listed("Added", asked.get("with")), p.listed("Removed", asked.get("without"))
+        )
+        if not (changes.required or changes.excluded):
+            raise ValueError("Choose an attribute to change first.")
+        level = p.number("How much may change", asked.get("level"), 0.1, api.HIGHEST_LEVEL)
+        seed = p.whole("Seed", asked.get("seed", 0), 0, api.SEEDS)
+        view = seen(picture, name, asked)
+        images, said = api.change(name, view.stored, changes, VARIANTS, seed, level, editing.ANCHOR)
+    except ValueError as error:
+        return {"kind": "refused", "order": order, "message": str(error)}
+    asked_for = [(k, value) for k, value in enumerate(changes.values) if value >= 0]
+    has = [all((row[k] > 0.5) == bool(value) for k, value in asked_for) for row in said.tolist()]
+    return {"kind": "edited", "order": order, "images": api.as_uris(images), "has": has}
+
+
+def to_studio(picture: Picture | None, event: gr.EventData) -> tuple[dict, Tensor | object]:
+    """The picture as the start of the chains on the first screen, with what the model sees in it as the condition."""
+    asked, order = _asked(event)
+    try:
+        if picture is None:
+            raise ValueError(ENDED)
+        name = model_name(asked.get("model"))
+        view = seen(picture, name, asked)
         condition = predict(current().catalog.bundle(name), view.stored).condition()
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}, gr.skip()
     start = (view.stored.float()[None] + 0.5) / 256
-    answer = {"kind": "edit", "order": order, "model": name, "crop": pictures.as_uri(view.stored)}
-    return answer | {"with": list(condition.wanted), "without": list(condition.unwanted)}, start
+    answer = {"kind": "studio", "order": order, "model": name}
+    return answer | {"with": list(condition.required), "without": list(condition.excluded)}, start
 
 
-def forget(event: gr.EventData) -> tuple:
-    order = event._data.get("order") if isinstance(event._data, dict) else 0
-    return {"kind": "forgotten", "order": order if isinstance(order, int) else 0}, None, None
+def forget(photo: Tensor | None, event: gr.EventData, request: gr.Request) -> tuple:
+    """Nothing of the picture stays: not here, and where the first screen began at it, not in chains, film or frames."""
+    _, order = _asked(event)
+    answer = {"kind": "forgotten", "order": order}
+    if photo is None:
+        return answer, None, None, None, *(gr.skip() for _ in range(3))
+    _end_run(request.session_hash or "")
+    return answer, None, None, None, None, None, None
+
+
+def _end_run(session: str) -> None:
+    """A run keeps the chains that it steps: it must have ended before they are thrown away."""
+    blocks, box = LocalContext.blocks.get(None), Mailbox(session)
+    if (letter := box.read()) is not None:
+        box.post(replace(letter, run=FORGOTTEN_RUN, playing=False))
+    ends = time.monotonic() + PATIENCE
+    while blocks is not None and time.monotonic() < ends:
+        running = [event for job in blocks._queue.active_jobs for event in job or ()]
+        if not any(event.session_hash == session and event.concurrency_id == "sampler" for event in running):
+            return
+        time.sleep(0.05)
+    if blocks is not None:
+        log.warning("A run went on for %g seconds after its picture was to be forgotten", PATIENCE)

@@ -11,11 +11,13 @@ from itertools import pairwise
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-COLOURS = ("#2563eb", "#d97706", "#64748b", "#0d9488")  # ours, the second model, the baseline, one more
-GAP, GRID = "#dc2626", "rgba(128,128,128,.22)"
+from jem_core.calibration import ALL, Calibration
+
+COLOURS = ("#2a9d8f", "#d97742", "#7c5cc4", "#64748b")  # ours, the second model, the third, the baseline
+GAP, GRID, QUIET = "#dc2626", "rgba(128,128,128,.22)", "#94a3b8"
 INK = {"light": "#1f2937", "dark": "#e5e7eb"}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
-ALL = "all"
+HEIGHT = 400
 
 
 def name_of(attribute: str) -> str:
@@ -26,74 +28,85 @@ def name_of(attribute: str) -> str:
 
 
 def reliability(
-    calibration: Mapping,
+    calibration: Calibration | Mapping,
     attribute: str = ALL,
-    baseline: Mapping | None = None,
+    baseline: Calibration | None = None,
     at: float | None = None,
     theme: str = "light",
-    names: Sequence[str] = ("Model", "Supervised"),
+    names: Sequence[str] = ("This model", "Supervised"),
 ) -> go.Figure:
-    """What was said against what was so: points with their 95 % band, gaps to the diagonal, and how often it is said.
+    """Predicted against actual: points with their 95 % band, gaps to the diagonal, and how many answers there are.
 
     `baseline` is the calibration of another model, drawn as a line. `at` marks one prediction.
     """
-    found = part(calibration, attribute)
-    bins, colour = found["bins"], COLOURS[0]
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.78, 0.22], vertical_spacing=0.05)
-    figure.add_scatter(
-        x=[0, 1], y=[0, 1], mode="lines", line={"color": "#94a3b8", "dash": "dot"}, name="perfect", hoverinfo="skip"
-    )
+    found = _part(calibration, attribute)
+    bins, colour = _filled(found["bins"]), COLOURS[0]
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.8, 0.2], vertical_spacing=0.05)
+    line = {"color": QUIET, "dash": "dot"}
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, name="perfect", hoverinfo="skip", showlegend=False)
     _add_gaps(figure, bins)
     _add_band(figure, bins, colour)
     _add_points(figure, bins, colour, f"{names[0]}, ECE {percent(found['ece'])}")
     if baseline is not None:
-        other = part(baseline, attribute)
-        _add_points(figure, other["bins"], COLOURS[2], f"{names[1]}, ECE {percent(other['ece'])}", dash="dash")
-    edges, count = found["histogram"]["edges"], found["histogram"]["count"]
-    centres = [(a + b) / 2 for a, b in pairwise(edges)]
-    figure.add_bar(
-        x=centres, y=count, width=edges[1] - edges[0], marker={"color": colour, "opacity": 0.45}, row=2, col=1,
-        name="how often", showlegend=False, hovertemplate="%{y} predictions around %{x:.0%}<extra></extra>",
-    )  # fmt: skip
+        other = _part(baseline, attribute)
+        label = f"{names[1]}, ECE {percent(other['ece'])}"
+        _add_points(figure, _filled(other["bins"]), COLOURS[3], label, dash="dash")
+    _add_counts(figure, found["histogram"], colour)
     if at is not None:
-        label = f"this picture: {percent(at, 0)}"
-        figure.add_vline(x=at, line={"color": COLOURS[1], "width": 2}, annotation_text=label, row=1, col=1)
-    _dress(figure, f"Reliability, {name_of(attribute)}", theme)
+        figure.add_vline(
+            x=at,
+            line={"color": COLOURS[1], "width": 2},
+            annotation={
+                "text": f"this picture: {_said(at)}",
+                "xanchor": "right" if at > 0.5 else "left",  # the words stay inside the plot
+                "font": {"color": COLOURS[1]},
+            },
+            row=1,
+            col=1,
+        )
+    dress(figure, f"Reliability, {name_of(attribute)}", theme)
     figure.update_xaxes(range=[-0.01, 1.01], tickformat=".0%")
-    figure.update_xaxes(title="the model says", row=2, col=1)
-    figure.update_yaxes(title="it is so", range=[-0.02, 1.02], tickformat=".0%", row=1, col=1)
-    figure.update_yaxes(title="count", nticks=3, row=2, col=1)
+    figure.update_xaxes(title="predicted", row=2, col=1)
+    figure.update_yaxes(title="actual", range=[-0.02, 1.02], tickformat=".0%", row=1, col=1)
+    figure.update_yaxes(title="answers", nticks=3, row=2, col=1)
     return figure
 
 
-def part(calibration: Mapping, attribute: str) -> Mapping:
-    """The entry of one attribute, or of all together."""
-    if attribute == ALL:
-        return calibration["all"]
-    if attribute not in calibration["attributes"]:
-        choices = ", ".join([ALL, *calibration["attributes"]])
-        raise ValueError(f"There is no calibration for {attribute!r}; choose one of {choices}.")
-    return calibration["attributes"][attribute]
+def _part(calibration: Calibration | Mapping, attribute: str) -> Mapping:
+    found = calibration if isinstance(calibration, Calibration) else Calibration(calibration)
+    return found.part(attribute)
 
 
 def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f} %"
 
 
-def _add_gaps(figure: go.Figure, bins: Mapping) -> None:
+def _said(p: float) -> str:
+    """A model is never certain, whatever its last digit says."""
+    return "< 1 %" if p < 0.01 else "> 99 %" if p > 0.99 else percent(p, 0)
+
+
+def _filled(bins: Mapping) -> list[dict]:
+    """The bins that hold something, one by one."""
+    keys = ("mean_prediction", "positive_rate", "count", "low", "high")
+    rows = zip(bins["edges"], bins["edges"][1:], *(bins[key] for key in keys), strict=False)
+    return [dict(zip(("start", "end", *keys), row, strict=True)) for row in rows if row[4]]
+
+
+def _add_gaps(figure: go.Figure, bins: Sequence[Mapping]) -> None:
     x, y = [], []
-    for said, was in zip(bins["mean_prediction"], bins["positive_rate"], strict=True):
-        x += [said, said, None]
-        y += [said, was, None]
-    line = {"color": GAP, "width": 7}
+    for one in bins:
+        x += [one["mean_prediction"], one["mean_prediction"], None]
+        y += [one["mean_prediction"], one["positive_rate"], None]
+    line = {"color": GAP, "width": 6}
     figure.add_scatter(x=x, y=y, mode="lines", line=line, opacity=0.35, name="gap", hoverinfo="skip", row=1, col=1)
 
 
-def _add_band(figure: go.Figure, bins: Mapping, colour: str) -> None:
-    x = bins["mean_prediction"]
+def _add_band(figure: go.Figure, bins: Sequence[Mapping], colour: str) -> None:
+    x = [one["mean_prediction"] for one in bins]
     figure.add_scatter(
         x=[*x, *x[::-1]],
-        y=[*bins["high"], *bins["low"][::-1]],
+        y=[*(one["high"] for one in bins), *(one["low"] for one in reversed(bins))],
         fill="toself",
         fillcolor=colour,
         opacity=0.16,
@@ -105,20 +118,34 @@ def _add_band(figure: go.Figure, bins: Mapping, colour: str) -> None:
     )
 
 
-def _add_points(figure: go.Figure, bins: Mapping, colour: str, name: str, dash: str = "solid") -> None:
-    spans = list(zip(bins["edges"], bins["edges"][1:], bins["count"], bins["low"], bins["high"], strict=False))
+def _add_points(figure: go.Figure, bins: Sequence[Mapping], colour: str, name: str, dash: str = "solid") -> None:
     figure.add_scatter(
-        x=bins["mean_prediction"],
-        y=bins["positive_rate"],
+        x=[one["mean_prediction"] for one in bins],
+        y=[one["positive_rate"] for one in bins],
         mode="lines+markers",
         line={"color": colour, "width": 2, "dash": dash},
-        marker={"size": 7},
+        marker={"size": 6},
         name=name,
-        customdata=spans,
-        hovertemplate="%{customdata[2]} images scored %{customdata[0]:.1%} to %{customdata[1]:.1%}:<br>"
+        customdata=[[one[key] for key in ("start", "end", "count", "low", "high")] for one in bins],
+        hovertemplate="%{customdata[2]} answers from %{customdata[0]:.1%} to %{customdata[1]:.1%}:<br>"
         "%{y:.1%} have it (95 %: %{customdata[3]:.1%} to %{customdata[4]:.1%})<extra></extra>",
         row=1,
         col=1,
+    )
+
+
+def _add_counts(figure: go.Figure, histogram: Mapping, colour: str) -> None:
+    edges = histogram["edges"]
+    figure.add_bar(
+        x=[(a + b) / 2 for a, b in pairwise(edges)],
+        y=histogram["count"],
+        width=edges[1] - edges[0],
+        marker={"color": colour, "opacity": 0.45},
+        row=2,
+        col=1,
+        name="answers",
+        showlegend=False,
+        hovertemplate="%{y} answers around %{x:.0%}<extra></extra>",
     )
 
 
@@ -127,10 +154,10 @@ def roc(
 ) -> go.Figure:
     """ROC curves of models, {name: curves.json}; `values` are their AUROC, shown beside the names."""
     figure = go.Figure()
-    chance = {"color": "#94a3b8", "dash": "dot"}
+    chance = {"color": QUIET, "dash": "dot"}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=chance, name="chance", hoverinfo="skip")
     _add_curves(figure, curves, "roc", attribute, ("false_positive_rate", "true_positive_rate"), "AUROC", values)
-    _dress(figure, f"ROC, {name_of(attribute)}", theme)
+    dress(figure, f"ROC, {name_of(attribute)}", theme)
     figure.update_xaxes(title="false positive rate", range=[-0.01, 1.01], tickformat=".0%")
     figure.update_yaxes(title="true positive rate", range=[-0.01, 1.02], tickformat=".0%")
     return figure
@@ -142,7 +169,7 @@ def precision_recall(
     """Precision-recall curves of models, {name: curves.json}; `values` are their AUPRC."""
     figure = go.Figure()
     _add_curves(figure, curves, "pr", attribute, ("recall", "precision"), "AUPRC", values)
-    _dress(figure, f"Precision and recall, {name_of(attribute)}", theme)
+    dress(figure, f"Precision and recall, {name_of(attribute)}", theme)
     figure.update_xaxes(title="recall", range=[-0.01, 1.01], tickformat=".0%")
     figure.update_yaxes(title="precision", range=[-0.01, 1.02], tickformat=".0%")
     return figure
@@ -196,16 +223,16 @@ def pairs_map(pairs: Mapping, theme: str = "light") -> go.Figure:
             colorscale="Blues",
             xgap=1,
             ygap=1,
-            colorbar={"tickformat": ".0%", "title": {"text": "judged right"}},
-            hovertemplate="%{y} and %{x}: %{z:.0%} judged right<br>%{customdata} training images<extra></extra>",
+            colorbar={"tickformat": ".0%", "title": {"text": "match"}},
+            hovertemplate="%{y} and %{x}: %{z:.0%} match the request<br>%{customdata} training images<extra></extra>",
         )
     )
     figure.add_scatter(
         x=[x for x, _ in stars], y=[y for _, y in stars], mode="markers", name="never seen together",
         marker={"symbol": "star", "size": 8, "color": COLOURS[1]}, hoverinfo="skip", showlegend=bool(stars),
     )  # fmt: skip
-    _dress(figure, f"Pairs of attributes, {pairs['chains']} chain{'s' if pairs['chains'] != 1 else ''} each", theme)
-    figure.update_layout(height=max(420, 26 * len(names) + 190), legend={"y": -0.32})
+    dress(figure, f"Pairs of attributes, {pairs['chains']} chain{'s' if pairs['chains'] != 1 else ''} each", theme)
+    figure.update_layout(height=max(420, 26 * len(names) + 190))
     figure.update_xaxes(showgrid=False, tickangle=-45)
     figure.update_yaxes(showgrid=False, autorange="reversed")
     return figure
@@ -227,6 +254,7 @@ def samplers_and_starts(rows: Sequence[Mapping], theme: str = "light") -> go.Fig
             marker={"color": COLOURS[i]},
             error_y={
                 "type": "data",
+                "color": INK[theme],
                 "symmetric": False,
                 "array": [rate["high"] - rate["value"] for rate in rates],
                 "arrayminus": [rate["value"] - rate["low"] for rate in rates],
@@ -234,25 +262,63 @@ def samplers_and_starts(rows: Sequence[Mapping], theme: str = "light") -> go.Fig
             customdata=[rate["of"] for rate in rates],
             hovertemplate="%{y:.1%} of %{customdata} samples<extra>" + name + "</extra>",
         )
-    _dress(figure, "Judged right, by sampler and start", theme)
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%", title="judged right")
+    dress(figure, "Matches the request, by sampler and start", theme)
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%", title="match the request")
     return figure
 
 
-def _dress(figure: go.Figure, title: str, theme: str) -> None:
-    """One look for all; transparent, so that the page's own background shows."""
+def steering(shares: Mapping[str, Sequence[float]], theme: str = "light") -> go.Figure:
+    """The share of pictures that match the whole request after each change, a line for each model."""
+    figure = go.Figure()
+    for i, (name, values) in enumerate(shares.items()):
+        _add_line(figure, list(range(len(values))), values, name, i)
+    dress(figure, "Steering: changes one after another", theme)
+    figure.update_layout(margin={"b": 72})
+    figure.update_xaxes(title="changes made", dtick=1)
+    figure.update_yaxes(title="match the request", range=[-0.02, 1.04], tickformat=".0%")
+    return figure
+
+
+def long_run(runs: Mapping[str, tuple[Sequence[int], Sequence[float]]], theme: str = "light") -> go.Figure:
+    """The share of pictures that match the request when chains go on and on, a line for each model."""
+    figure = go.Figure()
+    for i, (name, (steps, values)) in enumerate(runs.items()):
+        _add_line(figure, steps, values, name, i)
+    dress(figure, "Long runs: chains that go on", theme)
+    figure.update_layout(margin={"b": 72})
+    figure.update_xaxes(title="further steps", rangemode="tozero")
+    figure.update_yaxes(title="match the request", range=[-0.02, 1.04], tickformat=".0%")
+    return figure
+
+
+def _add_line(figure: go.Figure, x: Sequence[float], y: Sequence[float], name: str, i: int) -> None:
+    figure.add_scatter(
+        x=list(x),
+        y=list(y),
+        mode="lines+markers",
+        name=name,
+        line={"color": COLOURS[i % len(COLOURS)], "width": 2.5},
+        marker={"size": 7},
+        hovertemplate="%{x}: %{y:.0%}<extra>" + name + "</extra>",
+    )
+
+
+def dress(figure: go.Figure, title: str, theme: str) -> None:
+    """One look for all; transparent, so that the page's own background shows. Made to be read at 360 pixels too."""
     if theme not in INK:
         raise ValueError(f"There is no theme {theme!r}; choose {' or '.join(INK)}.")
     figure.update_layout(
-        title={"text": title, "x": 0.02, "font": {"size": 16}},
-        font={"family": FONT, "size": 13, "color": INK[theme]},
+        title={"text": title, "x": 0, "xref": "container", "xanchor": "left", "pad": {"l": 8}, "font": {"size": 15}},
+        font={"family": FONT, "size": 12.5, "color": INK[theme]},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        margin={"l": 60, "r": 20, "t": 50, "b": 50},
-        height=460,
-        legend={"orientation": "h", "y": -0.2, "x": 0},
+        margin={"l": 52, "r": 14, "t": 40, "b": 96},
+        height=HEIGHT,
+        # At the very bottom, whatever the height: two rows on a wide screen, four on a phone.
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 12}},
         showlegend=True,
         hoverlabel={"font": {"family": FONT}},
+        dragmode=False,
     )
-    figure.update_xaxes(gridcolor=GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=GRID, zeroline=False)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(gridcolor=GRID, zeroline=False, title_standoff=6, title_font={"size": 13}, fixedrange=True)

@@ -10,9 +10,16 @@ PRESETS: tuple[tuple[str, dict], ...] = (
     ("Long-haired man", {"with": ["Male", "Long_Hair"]}),
     ("Blond beard", {"with": ["Beard", "Blond_Hair"]}),
     ("Bald, no beard", {"with": ["Bald"], "without": ["Beard"]}),
-    ("Blond with bangs", {"with": ["Blond_Hair", "Bangs"]}),
+    ("Smiling, with bangs", {"with": ["Smiling", "Bangs"]}),
+    ("Blond, wavy hair", {"with": ["Blond_Hair", "Wavy_Hair"]}),
     ("Smiling, not male", {"with": ["Smiling"], "without": ["Male"]}),
     ("Blond man", {"with": ["Male", "Blond_Hair"]}),
+    ("Man with a beard", {"with": ["Male"], "without": ["No_Beard"]}),
+    ("Brown boots", {"with": ["Brown", "Boots"]}),
+    ("Red heels", {"with": ["Red", "Heels"]}),
+    ("Red boots", {"with": ["Red", "Boots"]}),
+    ("Blue sneakers", {"with": ["Blue", "Sneakers"]}),
+    ("Black sandals", {"with": ["Black", "Sandals"]}),
 )
 MOST = 5
 

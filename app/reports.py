@@ -9,10 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from app.catalog import Catalog, Entry
+from jem_core.calibration import Calibration
 
 KINDS = ("evaluation", "calibration", "curves", "pairs")
-OBJECTIVES = ("supervised", "jem", "gibbs-jem")  # in the order of the paper's tables
-TITLES = {"avatars": "Avatars", "celeba": "CelebA", "utzappos": "UT Zappos50K"}
+OBJECTIVES = ("supervised", "jem", "gibbs-jem", "denoising")  # in the order of the paper's tables, ours last
+TITLES = {"avatars": "Avatars", "celeba": "CelebA", "shoes": "UT Zappos50K", "utzappos": "UT Zappos50K"}
 
 
 def report(entry: Entry, kind: str) -> dict | None:
@@ -30,7 +31,7 @@ def _read(path: Path, changed: int) -> dict:
     return json.loads(path.read_text())
 
 
-def look(value: Mapping | list, path: str) -> object:
+def value_at(value: Mapping | list, path: str) -> object:
     """The value at "prediction.micro.f1.value"; None where the file does not go so far."""
     for part in path.split("."):
         if isinstance(value, list):
@@ -55,10 +56,14 @@ class Family:
     def attributes(self) -> tuple[str, ...]:
         return next(iter(self.models.values())).attributes
 
+    def by_age(self) -> list[Entry]:
+        """All models, the newest kind first."""
+        return [self.models[objective] for objective in reversed(OBJECTIVES) if objective in self.models]
+
     @property
     def main(self) -> Entry:
-        """The model that the family is about: Gibbs-JEM where there is one."""
-        return next(self.models[o] for o in reversed(OBJECTIVES) if o in self.models)
+        """The model that the family is about: the newest kind."""
+        return self.by_age()[0]
 
     def missing(self) -> list[str]:
         """The objectives of the paper's table that are not at hand, or not evaluated."""
@@ -71,12 +76,19 @@ def families(catalog: Catalog) -> dict[str, Family]:
     for entry in catalog.entries():
         if entry.objective not in OBJECTIVES:
             continue
-        source = str(entry.config.get("data", {}).get("source", entry.name))
+        source = entry.data.source
         key = (source, entry.image_size, entry.attributes)
-        title = f"{TITLES.get(source, source)}, {entry.image_size} px"
+        title = f"{entry.data.title}, {entry.image_size} px"
         family = found.setdefault(key, Family(f"{source}-{entry.image_size}-{len(found)}", title, source))
         family.models.setdefault(entry.objective, entry)
     return {family.key: family for family in found.values()}
+
+
+def stamp(family: Family | None) -> tuple:
+    """Another one as soon as one of the family's files changes."""
+    entries = [entry for entry in family.models.values() if entry.directory] if family else []
+    files = [entry.directory / f"{kind}.json" for entry in entries for kind in KINDS]
+    return tuple((file, file.stat().st_mtime_ns) for file in files if file.is_file())
 
 
 def family_of(catalog: Catalog, name: str) -> Family | None:
@@ -85,8 +97,14 @@ def family_of(catalog: Catalog, name: str) -> Family | None:
     return next((f for f in families(catalog).values() if mine in f.models.values()), None)
 
 
-def baseline(catalog: Catalog, name: str) -> dict | None:
+def calibration(entry: Entry) -> Calibration | None:
+    """How often a model's answers were right; None when it was not evaluated."""
+    found = report(entry, "calibration")
+    return Calibration(found) if found else None
+
+
+def baseline(catalog: Catalog, name: str) -> Calibration | None:
     """The calibration of the supervised model on the same data, to lay over this model's."""
     family = family_of(catalog, name)
     entry = family.models.get("supervised") if family else None
-    return report(entry, "calibration") if entry and entry.name != name else None
+    return calibration(entry) if entry and entry.name != name else None

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 from app.cache import VARIABLE, writable_cache
 
@@ -18,26 +17,27 @@ import gradio as gr
 import torch
 from starlette.middleware import Middleware
 
-from app import api, compare, guard, mailbox, photo, photo_api, studio, sweep
+from app import api, compare, firewall, mailbox, photo, static, studio, sweep
 from app.catalog import Catalog
 from app.limits import Limits
 from app.runtime import Runtime, install
 
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
-TITLE = "Gibbs-JEM Studio"
+TITLE = static.TITLE
 MODELS_VARIABLE = "GIBBS_JEM_MODEL"
+STYLES = ("style.css", "studio.css", "screens.css")
 
 
-def options(arguments: Sequence[str] = ()) -> argparse.Namespace:
+def options(arguments: Sequence[str] = (), prog: str = "python app.py", more: str = "") -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python app.py", description=f"{TITLE}: steer Langevin chains in the browser."
+        prog=prog, description=f"{TITLE}: steer Langevin chains in the browser.", epilog=more
     )
     parser.add_argument(
         "--model",
         action="append",
         default=[],
-        metavar="DIRECTORY|hf-hub:owner/name",
-        help=f"a model besides the bundled ones; may be repeated (also: {MODELS_VARIABLE}, separated by commas)",
+        metavar="NAME|DIRECTORY|hf-hub:owner/name",
+        help="the model to open first, a bundled one or another besides them; may be repeated "
+        f"(also: {MODELS_VARIABLE}, separated by commas)",
     )
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
     parser.add_argument("--port", type=int, default=int(os.environ.get("GRADIO_SERVER_PORT", "7860")))
@@ -54,8 +54,8 @@ def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
     install(Runtime(catalog, limits))
     with gr.Blocks(title=TITLE, fill_width=True, delete_cache=(600, 600), analytics_enabled=False) as demo:
         gr.HTML(
-            html_template=(ASSETS / "header.html").read_text(),
-            js_on_load=(ASSETS / "header.js").read_text() + (ASSETS / "screens.js").read_text(),
+            html_template=(static.ASSETS / "header.html").read_text(),
+            js_on_load=static.module("header.js"),
             apply_default_css=False,
         )
         with gr.Column(elem_id="gj-screen-studio"):
@@ -65,7 +65,6 @@ def build(chosen: argparse.Namespace | None = None) -> gr.Blocks:
         with gr.Column(elem_id="gj-screen-compare", elem_classes="gj-screen"):
             compare.build(demo)
         api.build()
-        photo_api.build()
     demo.queue(default_concurrency_limit=2, max_size=limits.waiting, api_open=False)  # nobody computes past the queue
     return demo
 
@@ -74,8 +73,9 @@ def launch_options() -> dict:
     """Looks and safety, the same wherever the page is served."""
     return {
         "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
-        "css": (ASSETS / "style.css").read_text() + (ASSETS / "screens.css").read_text(),
-        "head": '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "css": "".join((static.ASSETS / name).read_text() for name in STYLES),
+        "head": static.head(),
+        "favicon_path": str(static.ASSETS / static.ICON),
         "footer_links": ["api"],
         "run_history": False,
         "ssr_mode": False,
@@ -83,7 +83,11 @@ def launch_options() -> dict:
         "max_file_size": "20mb",
         "enable_monitoring": False,
         "show_error": False,
-        "app_kwargs": {"middleware": [Middleware(guard.Guard)], "lifespan": sweep.lifespan},
+        "app_kwargs": {
+            "middleware": [Middleware(firewall.Firewall), Middleware(static.Preview)],
+            "lifespan": sweep.lifespan,
+            "routes": static.routes(),
+        },
     }
 
 

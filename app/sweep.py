@@ -1,4 +1,4 @@
-"""What visitors leave behind is swept up: sessions, answers that nobody fetched, letters.
+"""What visitors leave behind is swept up: sessions, answers that nobody fetched, letters, pictures.
 
 Gradio forgets a State when its time is over, but keeps the last frame, plot and answer of up to ten thousand sessions;
 the State of a closed tab it keeps for an hour, and answers that nobody listens to for ever.
@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import dataclasses
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime, timedelta
+from weakref import WeakKeyDictionary
 
 import gradio as gr
+import numpy as np
+from anyio import to_thread
 from fastapi import FastAPI
+from PIL import Image
+from torch import Tensor
 
-from app import guard, mailbox
-from app.runtime import current
+from app import mailbox
+from app.parcels import parcels
+from app.visitors import Visitors, visitors_of
 
 EVERY = 2.0  # seconds
 MOST_UNREAD = 150  # answers: some eight seconds of frames that nobody fetched, then their run ends
+MOST_FILES = 65_536
+UNHEARD = 30.0  # seconds that a call may run without anybody who waits for its answer
+SILENT = 30.0  # seconds that a connection may stay open without a whole request
+DEEPEST = 12  # how far a kept value is looked into
 log = logging.getLogger("gibbs_jem")
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Sweeps as long as the server runs."""
+    allow_connections()
     task = asyncio.create_task(_often(app))
     yield
     task.cancel()
@@ -35,46 +47,109 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _often(app: FastAPI) -> None:
+    silent: WeakKeyDictionary = WeakKeyDictionary()
     while True:
         await asyncio.sleep(EVERY)
         try:
-            if await sweep(app.get_blocks(), current().limits.idle_seconds):
-                await asyncio.to_thread(give_memory_back)
+            visitors = visitors_of(app)
+            hang_up_on_silent(visitors.blocks, silent)
+            if await sweep(visitors, visitors.limits.idle_seconds):
+                await to_thread.run_sync(give_memory_back)
         except Exception:
             log.exception("What visitors left behind could not be swept up")
 
 
-async def sweep(blocks: gr.Blocks, idle_seconds: float) -> int:
-    """End the runs that nobody watches; forget whoever was not here for `idle_seconds`. How many were forgotten."""
-    holder, queue = blocks.state_holder, blocks._queue
+async def sweep(visitors: Visitors, idle_seconds: float) -> int:
+    """End the runs that nobody watches; forget whoever was not here for `idle_seconds`. How many were forgotten.
+
+    What takes time, looking into what is kept and deleting files, is done in a thread: one of those in which handlers
+    run, because the pool lets idle ones go, and the megabytes that each has of torch, only when it is used.
+    """
+    await _end_unwatched(visitors)
+    now = time.monotonic()
+    late = [one for one in visitors.idle(visitors.visits) if now - visitors.visits[one].seen > idle_seconds]
+    unknown = _unknown(visitors)
+    for session in (*late, *unknown):
+        visitors.forget(session)
+    for session, size in (await to_thread.run_sync(weights, visitors.blocks)).items():
+        if session in visitors.visits:
+            visitors.visits[session].kept = size
+    forgotten = len(late) + len(unknown) + visitors.relieve()
+    parcels.throw_away()
+    left, visitors.left = visitors.left, []
+    await to_thread.run_sync(mailbox.empty, left, time.time() - idle_seconds)
+    return forgotten
+
+
+async def _end_unwatched(visitors: Visitors) -> None:
+    """Runs whose frames pile up, and calls whose callers never came for the answer."""
+    queue = visitors.queue
     for session, unread in list(queue.pending_messages_per_session.items()):
         if unread.qsize() > MOST_UNREAD:
             await queue.clean_events(session_hash=session)
             while not unread.empty():
                 unread.get_nowait()
-    busy = {event.session_hash for event in queue.event_ids_to_events.values()} | set(guard.reading)
-    since = datetime.now() - timedelta(seconds=idle_seconds)
-    forgotten = 0
-    for session in {*queue.pending_messages_per_session, *holder.session_data} - busy:
-        if holder.time_last_used.get(session, datetime.min) < since:
-            for left in (queue.pending_messages_per_session, queue.pending_event_ids_session):
-                left.pop(session, None)
-            holder.session_data.pop(session, None)
-            holder.time_last_used.pop(session, None)
-            forgotten += 1
-    _empty_old_boxes(since.timestamp())
-    return forgotten
+    for session in visitors.unheard(UNHEARD):
+        await queue.clean_events(session_hash=session)
+
+
+def _unknown(visitors: Visitors) -> list[str]:
+    """Sessions that only Gradio knows: those of people who were forgotten while their last answer was on its way."""
+    known = {event.session_hash for event in visitors.queue.event_ids_to_events.values()} | set(visitors.visits)
+    stores = {*visitors.queue.pending_messages_per_session, *visitors.blocks.state_holder.session_data}
+    return list(stores - known)
+
+
+def weights(blocks: gr.Blocks) -> dict[str, int]:
+    """Bytes that are kept for each session."""
+    sessions = list(blocks.state_holder.session_data.items())
+    return {name: sum(weight(value) for value in list(state.state_data.values())) for name, state in sessions}
+
+
+def weight(value: object, depth: int = 0) -> int:
+    """Bytes of the tensors, pictures and texts in a value."""
+    if isinstance(value, Tensor | np.ndarray):
+        return value.nbytes
+    if isinstance(value, Image.Image):
+        return value.width * value.height * len(value.getbands())
+    if isinstance(value, bytes | str):
+        return len(value)
+    if depth > DEEPEST:
+        return 0
+    if isinstance(value, Mapping):
+        parts = list(value.values())
+    elif isinstance(value, list | tuple | set):
+        parts = list(value)
+    elif dataclasses.is_dataclass(value):
+        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    return sum(weight(part, depth + 1) for part in parts)
+
+
+def hang_up_on_silent(blocks: gr.Blocks, silent: WeakKeyDictionary) -> None:
+    """Close connections that say nothing, or half a request: uvicorn waits for them for ever. `silent`: since when."""
+    server, now = getattr(blocks, "server", None), time.monotonic()
+    for connection in list(server.server_state.connections) if server else ():
+        cycle = getattr(connection, "cycle", None)
+        if cycle is not None and not cycle.response_complete:
+            silent.pop(connection, None)
+        elif now - silent.setdefault(connection, now) > SILENT:
+            connection.transport.close()
+
+
+def allow_connections() -> None:
+    """As many open files as the system allows: 1,024, where many begin, are four hundred open pages."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def give_memory_back() -> None:
     """What many threads have freed, glibc keeps for later, and the process only grows; elsewhere nothing happens."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _empty_old_boxes(since: float) -> None:
-    """Not every visitor says goodbye; a run whose box is gone goes on with its last wish."""
-    with suppress(FileNotFoundError, NotADirectoryError):  # a box that was just emptied; letters that stay in memory
-        for box in mailbox.folder().iterdir():
-            if box.stat().st_mtime < since:
-                box.unlink()

@@ -1,95 +1,191 @@
-// The third screen: tables, the heat map, and which plots the server is asked for.
+// The third screen: the paragraph, rows of pictures, tables, the map of pairs, and which plots the server is asked for.
+import { make, parts, setText, theme } from './base.js';
+import { drawPairs } from './compare_pairs.js';
+
 const page = (window.gibbsJem ??= {});
-const more = () => document.querySelector('#gj-more .gj'); // mounted after this script has run
-const compare = { order: Date.now(), reply: null, attribute: 'all', family: null, theme: '' };
-const choose = (name) => find('[data-compare=' + name + ']');
-const themeNow = () => (document.body.classList.contains('dark') ? 'dark' : 'light');
 
-function openCompare() {
-  compare.order += 1;
-  compare.theme = themeNow();
-  trigger('open', { order: compare.order, family: compare.family, model: new URLSearchParams(location.search).get('model'), attribute: compare.attribute, theme: compare.theme });
+export function mount({ element, trigger }) {
+  const { find, say } = parts(element);
+  // Mounted after this script has run.
+  const more = (selector) => document.querySelector(`#gj-more ${selector}`);
+  const compare = { order: Date.now(), reply: null, attribute: 'all', family: null, theme: '', condition: 0, seed: 0 };
+  const choose = (name) => find(`[data-compare=${name}]`) ?? more(`[data-compare=${name}]`);
+
+  function open() {
+    compare.order += 1;
+    compare.theme = theme();
+    const model = new URLSearchParams(location.search).get('model');
+    const { order, family, attribute } = compare;
+    trigger('open', { order, family, model, attribute, theme: compare.theme });
+  }
+
+  page.onCompare = (reply) => {
+    if (reply.kind === 'refused') return say(reply.message, 0);
+    if (reply.order !== compare.order) return;
+    if (reply.kind === 'rows') paintRows(reply);
+    else paint(reply);
+  };
+
+  function paint(reply) {
+    const another = compare.family !== reply.family || !compare.reply;
+    Object.assign(compare, { reply, family: reply.family, attribute: reply.attribute });
+    listen();
+    const families = reply.families.map((one) => [one.key, one.title]);
+    fill(choose('family'), families, reply.family);
+    const names = reply.attributes.map((one) => [one.name, one.label]).sort((a, b) => a[1].localeCompare(b[1]));
+    fill(choose('attribute'), [['all', 'All, averaged'], ...names], reply.attribute);
+    setText(find('.gjc-paragraph'), reply.paragraph);
+    paintHeadline(reply.headline);
+    paintPrediction();
+    paintSynthesis(reply.synthesis);
+    setText(more('.gjc-missing'), reply.missing);
+    more('.gjc-missing').hidden = !reply.missing;
+    more('.gjc-none').hidden = reply.prediction.ours.length > 0;
+    choose('attribute').parentElement.hidden = !reply.attributes.length;
+    drawPairs({ more, pairs: reply.pairs, attributes: reply.attributes, visit });
+    find('.gjc-rows').hidden = !reply.conditions.length;
+    if (another) {
+      Object.assign(compare, { condition: 0, seed: 0 });
+      const requests = reply.conditions.map((text, i) => [String(i), text[0].toUpperCase() + text.slice(1)]);
+      fill(choose('condition'), requests, '0');
+      askRows();
+    }
+    compare.drawn = performance.now();
+  }
+
+  function fill(node, options, value) {
+    node.replaceChildren(...options.map(([key, text]) => make('option', { value: key }, text)));
+    node.value = value;
+  }
+
+  function askRows() {
+    if (!compare.reply.conditions.length) return;
+    find('.gjc-pictures').classList.add('gjc-waiting');
+    if (!find('.gjc-pictures').childElementCount)
+      find('.gjc-pictures').replaceChildren(make('p', { class: 'gj-hint' }, 'Drawing…'));
+    const { order, family, condition, seed } = compare;
+    trigger('rows', { order, family, condition, seed });
+  }
+
+  function paintRows(reply) {
+    if (reply.condition !== compare.condition || reply.seed !== compare.seed) return;
+    const rows = reply.rows.map((row) =>
+      make(
+        'div',
+        { class: 'gjc-picture-row' },
+        make('b', {}, row.title),
+        make('div', {}, ...row.images.map((src, i) => make('img', { src, alt: `${row.title}, picture ${i + 1}` }))),
+      ),
+    );
+    find('.gjc-pictures').replaceChildren(...rows);
+    find('.gjc-pictures').classList.remove('gjc-waiting');
+  }
+
+  function paintHeadline(headline) {
+    find('.gjc-headline').hidden = !headline?.rows.length;
+    if (!headline) return;
+    const heads = headline.models.map((one) => make('th', { scope: 'col' }, one.title));
+    const papers = headline.paper ? [make('th', { scope: 'col', class: 'gjc-paper' }, 'The paper')] : [];
+    const rows = headline.rows.map((row) => {
+      const cells = headline.models.map(({ objective }) => {
+        const best = row.best === objective ? 'gjc-best' : '';
+        return make('td', { class: best }, make('b', {}, row.cells[objective] ?? '–'));
+      });
+      const theirs = headline.paper ? [make('td', { class: 'gjc-paper' }, row.paper ?? '–')] : [];
+      return make('tr', {}, make('th', { scope: 'row' }, row.question), ...cells, ...theirs);
+    });
+    const head = make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, ''), ...heads, ...papers));
+    find('[data-table=headline]').replaceChildren(head, make('tbody', {}, ...rows));
+  }
+
+  const figure = (cell, kind = '') =>
+    make(
+      'td',
+      { class: kind, 'data-from': cell?.from },
+      make('b', {}, cell ? cell.text : '–'),
+      cell?.interval ? make('small', {}, cell.interval) : null,
+    );
+
+  function paintPrediction() {
+    const { prediction } = compare.reply;
+    const average = choose('average').value;
+    const ours = prediction.ours.map((one) => {
+      const count = one.iterations ? `${one.iterations.toLocaleString('en')} iterations` : '';
+      const small = [one.model, count].filter(Boolean).map((text) => make('small', {}, text));
+      return make('th', { scope: 'col' }, one.title, ...small);
+    });
+    const paper = prediction.paper.map((one) =>
+      make('th', { scope: 'col', class: 'gjc-paper' }, one.title, make('small', {}, 'the paper')),
+    );
+    const rows = prediction.rows
+      .filter((row) => row.average === average)
+      .map((row) => {
+        const mine = prediction.ours.map(({ objective }) =>
+          figure(row.ours[objective], row.best === objective ? 'gjc-best' : ''),
+        );
+        const theirs = prediction.paper.map(({ objective }) => figure(row.paper[objective], 'gjc-paper'));
+        return make('tr', {}, make('th', { scope: 'row' }, row.measure), ...mine, ...theirs);
+      });
+    const head = make('thead', {}, make('tr', {}, make('th', { scope: 'col' }, 'Measure'), ...ours, ...paper));
+    more('[data-table=prediction]').replaceChildren(head, make('tbody', {}, ...rows));
+    const title = prediction.paper_title && `${prediction.paper_title}. ${prediction.source}.`;
+    setText(more('.gjc-note'), [title, prediction.note].filter(Boolean).join(' '));
+  }
+
+  function paintSynthesis(rows) {
+    more('.gjc-synthesis').hidden = !rows.length;
+    const heads = ['Measure', 'Value', 'Pictures'].map((text) => make('th', { scope: 'col' }, text));
+    const body = rows.map((row) => {
+      const measure = row.measure[0].toUpperCase() + row.measure.slice(1);
+      const count = row.chains == null ? '' : row.chains.toLocaleString('en');
+      return make('tr', {}, make('th', { scope: 'row' }, measure), figure(row.cell), make('td', {}, count));
+    });
+    more('[data-table=synthesis]').replaceChildren(
+      make('thead', {}, make('tr', {}, ...heads)),
+      make('tbody', {}, ...body),
+    );
+  }
+
+  function visit(wanted, model) {
+    page.go('studio', false);
+    page.open({ model, with: wanted, without: [], start: null, compare: 'none' });
+    page.resume();
+  }
+
+  let listening = false;
+  function listen() {
+    if (listening) return;
+    listening = true;
+    choose('attribute').addEventListener('change', (event) => {
+      compare.attribute = event.target.value;
+      open();
+    });
+    choose('average').addEventListener('change', paintPrediction);
+    more('.gjc-curves').addEventListener('toggle', (event) => {
+      document.body.classList.toggle('gjc-open', event.target.open);
+      window.dispatchEvent(new Event('resize')); // plots that were hidden have no width yet
+    });
+  }
+
+  choose('family').addEventListener('change', (event) => {
+    Object.assign(compare, { family: event.target.value, attribute: 'all', reply: null });
+    find('.gjc-pictures').replaceChildren();
+    open();
+  });
+  choose('condition').addEventListener('change', (event) => {
+    compare.condition = Number(event.target.value);
+    askRows();
+  });
+  choose('seed').addEventListener('click', () => {
+    compare.seed += 1;
+    askRows();
+  });
+  window.addEventListener('gj-screen', (event) => {
+    if (event.detail === 'compare' && (!compare.reply || compare.theme !== theme())) open();
+  });
+  new MutationObserver(() => {
+    if (compare.reply && document.body.dataset.screen === 'compare' && compare.theme !== theme()) open();
+  }).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+  if (document.body.dataset.screen === 'compare') open();
+  page.compareScreen = compare;
 }
-
-page.onCompare = (reply) => {
-  if (reply.kind === 'explain') { paintSix(reply); return; }
-  if (reply.kind === 'refused') { say(reply.message, 0); return; }
-  if (reply.order !== compare.order) return;
-  Object.assign(compare, { reply, family: reply.family, attribute: reply.attribute });
-  fill(choose('family'), reply.families.map((one) => [one.key, one.title]), reply.family);
-  const names = [...reply.attributes].sort((a, b) => a.label.localeCompare(b.label)).map((one) => [one.name, one.label]);
-  fill(choose('attribute'), [['all', 'All, averaged'], ...names], reply.attribute);
-  paintPrediction();
-  setText(find('.gjc-missing'), reply.missing);
-  find('.gjc-missing').hidden = !reply.missing;
-  find('.gjc-none').hidden = reply.prediction.ours.length > 0;
-  choose('attribute').parentElement.hidden = !reply.attributes.length;
-  paintSynthesis(reply.synthesis);
-  paintPairs(reply.pairs);
-  if (!more().dataset.drawn) explainNow(0);
-  compare.drawn = performance.now();
-};
-
-function fill(node, options, value) {
-  node.replaceChildren(...options.map(([key, text]) => make('option', { value: key }, text)));
-  node.value = value;
-}
-
-const figure = (cell, best) => make('td', { class: best ? 'gjc-best' : '', 'data-from': cell?.from }, make('b', {}, cell ? cell.text : '–'), cell?.interval ? make('small', {}, cell.interval) : null);
-
-function paintPrediction() {
-  const { prediction } = compare.reply, average = choose('average').value;
-  const heads = make('tr', {}, make('th', { scope: 'col' }, 'Measure'),
-    ...prediction.ours.map((one) => make('th', { scope: 'col' }, one.title, make('small', {}, one.model),
-      one.iterations ? make('small', {}, one.iterations.toLocaleString('en') + ' iterations') : null)),
-    ...prediction.paper.map((one) => make('th', { scope: 'col', class: 'gjc-paper' }, one.title, make('small', {}, 'the paper'))));
-  const rows = prediction.rows.filter((row) => row.average === average).map((row) => make('tr', {}, make('th', { scope: 'row' }, row.measure),
-    ...prediction.ours.map(({ objective }) => figure(row.ours[objective], row.best === objective)),
-    ...prediction.paper.map(({ objective }) => { const cell = figure(row.paper[objective]); cell.classList.add('gjc-paper'); return cell; })));
-  find('[data-table=prediction]').replaceChildren(make('thead', {}, heads), make('tbody', {}, ...rows));
-  setText(find('.gjc-note'), [prediction.paper_title && prediction.paper_title + '. ' + prediction.source + '.', prediction.note].filter(Boolean).join(' '));
-}
-
-function paintSynthesis(rows) {
-  more().querySelector('.gjc-synthesis').hidden = !rows.length;
-  const heads = make('tr', {}, ...['Measure', 'Value', 'Chains'].map((text) => make('th', { scope: 'col' }, text)));
-  const body = rows.map((row) => make('tr', {}, make('th', { scope: 'row' }, row.measure[0].toUpperCase() + row.measure.slice(1)), figure(row.cell), make('td', {}, row.chains == null ? '' : row.chains.toLocaleString('en'))));
-  more().querySelector('[data-table=synthesis]').replaceChildren(make('thead', {}, heads), make('tbody', {}, ...body));
-}
-
-// One cell a pair; a click opens the first screen with it.
-function paintPairs(pairs) {
-  more().querySelector('.gjc-pairs').hidden = !pairs;
-  if (!pairs) return;
-  const { names } = pairs, label = (name) => compare.reply.attributes.find((one) => one.name === name)?.label || name;
-  setText(more().querySelector('.gjc-pairs-note'), 'Judged right, ' + pairs.chains + (pairs.chains === 1 ? ' chain' : ' chains') + ' a pair: a map, no measurement. ★ training never showed the two together. A click opens the pair in the studio.');
-  const known = new Map(pairs.cells.map((cell) => [cell.pair.join('+'), cell]));
-  const grid = more().querySelector('.gjc-grid');
-  grid.style.gridTemplateColumns = 'minmax(9em, auto) repeat(' + names.length + ', minmax(19px, 30px))';
-  const head = [make('i'), ...names.map((name) => make('span', { class: 'gjc-up' }, make('em', {}, label(name))))];
-  const rows = names.flatMap((a) => [make('span', {}, label(a)), ...names.map((b) => {
-    const cell = known.get(a + '+' + b) || known.get(b + '+' + a);
-    if (!cell || a === b) return make('i');
-    const text = label(a) + ' and ' + label(b).toLowerCase() + ': ' + percent(cell.value) + ' judged right, ' + cell.training.toLocaleString('en') + ' training images';
-    return make('button', { type: 'button', style: '--v:' + cell.value, title: text, 'aria-label': text, 'data-pair': a + ',' + b, 'data-value': cell.value, onclick: () => visit([a, b], pairs.model) }, cell.training ? '' : '★');
-  })]);
-  grid.replaceChildren(...head, ...rows);
-}
-
-function visit(wanted, model) {
-  page.go('studio', false);
-  page.open({ model, with: wanted, without: [], start: 'conditional', compare: 'none' });
-  page.resume();
-}
-
-for (const name of ['family', 'attribute']) choose(name).addEventListener('change', (event) => {
-  compare[name] = event.target.value;
-  if (name === 'family') compare.attribute = 'all';
-  openCompare();
-});
-choose('average').addEventListener('change', paintPrediction);
-find('.gj-message button').addEventListener('click', () => say(''));
-window.addEventListener('gj-screen', (event) => { if (event.detail === 'compare' && (!compare.reply || compare.theme !== themeNow())) openCompare(); });
-new MutationObserver(() => { if (compare.reply && document.body.dataset.screen === 'compare' && compare.theme !== themeNow()) openCompare(); }).observe(document.body, { attributes: true, attributeFilter: ['class'] });
-if (document.body.dataset.screen === 'compare') openCompare();
-page.compareScreen = compare;

@@ -1,169 +1,267 @@
-// Settings as fields made from the server's table, and what the buttons do.
-const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 0]; // steps a second; 0 is flat out
-const WORDS = {
-  none: 'One grid', samplers: 'Two samplers', models: 'Two models',
-  conditional: 'Conditional noise', informed: 'Informed noise', uniform: 'Uniform noise',
-  'buffer-match': 'Matching buffer sample', 'buffer-any': 'Any buffer sample', photo: 'Your photo',
-  marginalizing: 'Marginalizing', resampling: 'Resampling',
-};
-const HELP = {
-  compare: 'From the same noise, under the same wish, step by step',
-  sampler: 'Marginalizing sums the free labels out, resampling draws them at every step',
-  start: 'Conditional: a blur that leans to what you ask. Informed: a blur of all data. Uniform: the paper’s noise',
-  seed: 'The same seed gives the same chains',
-  variety: 'How far apart the chains begin; less is cleaner and more alike',
-  guidance: 'Weight on what you ask for; 1 is the paper',
-  steps: 'The run pauses by itself here; 0 never',
-  rest: 'Steps under one wish before the chains rest; 0 never',
-  grad_coef: 'Multiplies the gradient', noise_std: 'Standard deviation of the noise',
-  grad_clamp: 'Bound on each element of the gradient; 0 is none',
-  preconditioner: 'Strength of the covariance preconditioner; 0 is off',
-  steps_per_sweep: 'Langevin steps for each draw of the labels',
-  augment_every: 'Light blur at every n-th step; 0 never',
-};
-const MAIN = ['model', 'compare', 'chains', 'seed', 'sampler', 'start', 'variety', 'guidance'];
-const ADVANCED = ['grad_coef', 'noise_std', 'preconditioner', 'steps_per_sweep', 'augment_every', 'grad_clamp', 'rest', 'steps'];
+// @ts-check
+// Settings as fields made from the server's table, and what the screen says of its state.
+import { make, setText } from './base.js';
+import { buildChips, paintChips } from './chips.js';
+import { closeDetail } from './detail.js';
+import { paintEnds } from './ends.js';
+import { anew, change, post } from './run.js';
+import { fromShare, levelWords, toShare } from './scales.js';
+import { buildShelf, settingsFor, shelfEvents } from './shelf.js';
+import {
+  asked,
+  attribute,
+  find,
+  findAll,
+  inForce,
+  model,
+  page,
+  rowOf,
+  root,
+  sane,
+  say,
+  sentence,
+  store,
+  writeAddress,
+} from './store.js';
 
-function buildFields() {
-  for (const [place, keys] of [['main', MAIN], ['advanced', ADVANCED]]) {
-    find('[data-fields=' + place + ']').replaceChildren(...keys.map(field));
+/** @typedef {import('./wire.js').Row} Row */
+/** @typedef {import('./wire.js').Frame} Frame */
+
+const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 0]; // steps per second; 0 is as fast as it goes
+const LIFT = { low: 0.5, high: 20 }; // noise levels: below, nothing changes; above, nothing stays
+/** @type {Record<string, string>} */
+const WORDS = {
+  none: 'One grid',
+  samplers: 'Two samplers',
+  models: 'Two models',
+  conditional: 'Noise that knows what you ask',
+  informed: 'Noise like the data',
+  noise: 'Pure noise',
+  uniform: 'Uniform noise',
+  'buffer-match': 'A training sample that fits',
+  'buffer-any': 'Any training sample',
+  photo: 'Your photo',
+  marginalizing: 'Marginalizing',
+  resampling: 'Resampling',
+  ancestral: 'With fresh noise',
+  deterministic: 'Without',
+};
+const STATES = {
+  waiting: 'starting',
+  queued: 'waiting',
+  running: 'running',
+  paused: 'paused',
+  settled: 'done',
+  resting: 'resting',
+  best: 'choosing',
+  error: 'stopped',
+  full: 'waiting',
+};
+
+/** Fields appear where the table says, for models that have them. */
+export function buildFields() {
+  const kind = model().levels ? 'noise levels' : 'no noise levels';
+  for (const place of ['compare', 'settings']) {
+    const rows = store.table.filter((row) => row.place === place && (!row.only || row.only === kind));
+    find(`[data-fields=${place}]`).replaceChildren(...rows.map(field));
   }
+  for (const node of findAll('.gj-levels')) node.hidden = !model().levels;
   paintFields();
 }
 
-function field(key) {
-  const row = rowOf(key);
-  let input;
-  if (row.kind === 'choice') {
-    const choices = key === 'model' ? store.models.map((one) => [one.name, one.title]) : row.choices.map((choice) => [choice, WORDS[choice] || choice]);
-    input = make('select', { 'data-key': key }, ...choices.map(([value, text]) => make('option', { value }, text)));
-  } else {
-    input = make('input', { 'data-key': key, type: 'number', min: row.low, max: row.high, step: row.kind === 'whole' ? 1 : 'any', inputmode: 'decimal' });
-  }
+/** @type {(row: Row) => [string, string][]} */
+function choicesOf(row) {
+  const byName = (/** @type {string} */ name) => store.models.find((one) => one.name === name);
+  if (row.key === 'model') return model().family.map((name) => [name, `${name}: ${byName(name)?.kind}`]);
+  if (row.key === 'beside') return model().rivals.map((name) => [name, `${name}: ${byName(name)?.kind}`]);
+  const known = row.key === 'start' ? row.choices.filter((one) => model().starts.includes(one)) : row.choices;
+  return known.map((choice) => [choice, WORDS[choice] ?? choice]);
+}
+
+/** @param {Row} row */
+function field(row) {
+  const { key } = row;
+  const number = { type: 'number', min: row.low, max: row.high, step: row.kind === 'whole' ? 1 : 'any' };
+  const input =
+    row.kind === 'choice'
+      ? make('select', { 'data-key': key }, ...choicesOf(row).map(([value, text]) => make('option', { value }, text)))
+      : make('input', { 'data-key': key, ...number, inputmode: 'decimal' });
   input.addEventListener('change', () => changeField(row, input));
-  const dice = key === 'seed' ? make('button', { type: 'button', 'data-do': 'dice', title: 'Another seed' }, 'New') : null;
-  return make('label', { title: HELP[key] || '' }, make('span', {}, row.label), make('span', { class: 'gj-input' }, input, dice), HELP[key] ? make('small', {}, HELP[key]) : null);
+  const help = row.help ? make('small', {}, row.help) : null;
+  return make('label', {}, make('span', {}, row.label), input, help);
 }
 
-function paintFields() {
+export function paintFields() {
   for (const input of findAll('[data-key]')) {
-    const key = input.dataset.key, value = store.settings[key];
-    if (document.activeElement !== input || input.tagName === 'SELECT') input.value = value ?? '';
-    if (rowOf(key).own) input.placeholder = String(+Number(model().sampling[key] ?? 0).toPrecision(3));
+    const { key } = input.dataset;
+    const row = rowOf(key);
+    const select = input.tagName === 'SELECT';
+    if (document.activeElement !== input || select) input.value = (select ? inForce(key) : store.settings[key]) ?? '';
+    if (row.own && !select) input.placeholder = String(+Number(model().sampling[key] ?? 0).toPrecision(3));
   }
-  const allow = (key, choice, yes) => { const option = find('[data-key=' + key + '] option[value=' + choice + ']'); if (option) option.disabled = !yes; };
-  allow('compare', 'models', Boolean(model().rival));
-  allow('start', 'photo', Boolean(window.gibbsJem.photo) || store.settings.start === 'photo');
-  const sampler = find('[data-key=sampler]');
-  sampler.disabled = store.settings.compare === 'samplers';
-  const speed = find('.gj-speed input');
-  speed.value = SPEEDS.includes(store.settings.speed) ? SPEEDS.indexOf(store.settings.speed) : 5;
-  paintSpeed();
-}
-
-function paintSpeed() {
+  /** @type {(key: string, choice: string, yes: boolean) => void} */
+  const allow = (key, choice, yes) => {
+    const option = find(`[data-key=${key}] option[value=${choice}]`);
+    if (option) option.disabled = !yes;
+  };
+  allow('compare', 'models', model().rivals.length > 0);
+  allow('start', 'photo', Boolean(page.photo) || store.settings.start === 'photo');
+  const beside = find('[data-key=beside]');
+  beside.parentElement.hidden = store.settings.compare !== 'models';
+  if (!beside.value) beside.value = model().rivals[0] ?? ''; // the server's choice where the visitor made none
+  find('[data-key=sampler]').disabled = store.settings.compare === 'samplers';
   const { speed } = store.settings;
-  setText(find('.gj-speed output'), speed ? speed + ' steps/s' : 'flat out');
+  find('.gj-speed input').value = SPEEDS.includes(speed) ? SPEEDS.indexOf(speed) : 5;
+  setText(find('.gj-speed output'), speed ? `${speed} steps/s` : 'max');
+  paintLift();
+  paintView();
 }
 
+function paintLift() {
+  if (!model().levels) return;
+  const share = toShare(inForce('lift'), LIFT.low, LIFT.high);
+  find('.gj-lift input').value = share;
+  setText(find('.gj-lift output'), liftWords(share));
+}
+/** @param {number} share */
+function liftWords(share) {
+  return ['a little', 'some', 'much', 'almost everything', 'everything'][Math.min(4, Math.floor(share * 5))];
+}
+
+/** @type {(row: Row, input: HTMLInputElement | HTMLSelectElement) => void} */
 function changeField(row, input) {
-  if (row.key === 'model') { changeModel(input.value); return; }
+  if (row.key === 'model') {
+    changeModel(input.value, true);
+    return;
+  }
   const value = input.value === '' && row.own ? null : sane(row, input.value);
-  if (value === undefined) { paintFields(); say(row.label + ' takes a number from ' + row.low + ' to ' + row.high + '.'); return; }
+  const range = `${row.label}: ${row.low} to ${row.high}${row.key === 'chains' ? ' on this server' : ''}.`;
+  if (value === undefined) {
+    paintFields();
+    say(range);
+    return;
+  }
+  const limited = typeof value === 'number' && Number(input.value) !== value;
   store.settings[row.key] = value;
   input.value = value ?? '';
-  settingsChanged(row.restarts);
+  settingsChanged(row);
+  if (limited) say(range, 12);
 }
 
-function changeModel(name) {
-  const before = store.settings;
-  store.settings = { ...defaults(name), chains: before.chains, seed: before.seed, speed: before.speed, sampler: before.sampler };
-  const known = (list) => list.filter((one) => model().names.includes(one));
-  Object.assign(store.settings, { with: known(before.with), without: known(before.without) });
-  if (!asked().length && model().presets.length) Object.assign(store.settings, structuredClone(model().presets[0].values));
-  if (detail.open) closeDetail();
+/** @type {(name: string, keep: boolean) => void} */
+export function changeModel(name, keep) {
+  store.settings = settingsFor(name, keep);
+  rebuild();
+  anew();
+}
+shelfEvents.choose = (name) => changeModel(name, false);
+
+let built = ''; // the model that the page was built for
+/** Everything on the page that depends on the model. */
+export function rebuild() {
+  built = model().name;
+  closeDetail();
+  buildShelf();
   buildChips();
-  settingsChanged(true);
+  buildFields();
+  paintEnds();
+  paintCredit();
+  const noun = { faces: 'face', shoes: 'shoe' }[model().noun] ?? 'picture';
+  for (const node of findAll('.gj-noun')) setText(node, noun);
 }
 
-function settingsChanged(restarts) {
+/** Settings that came as a whole: from another screen, or from an earlier state. */
+export function settingsReplaced() {
+  if (built !== model().name) rebuild();
+  paintChips();
   paintFields();
-  paintCredit();
   writeAddress();
-  if (restarts) reset(); else walkOn();
+}
+
+/** Chains on their way take up what they can; those that have arrived begin anew, or nothing would be seen of it. @param {Row} row */
+function settingsChanged(row) {
+  paintFields();
+  writeAddress();
+  if (row.restarts || (row.own && !store.playing)) anew();
+  else if (store.playing) change();
 }
 
 function paintCredit() {
-  setText(find('.gj-credit'), [model().title + ', ' + model().size + ' × ' + model().size + ' pixels, on ' + (store.device === 'cpu' ? 'CPU' : store.device) + '.', model().credit].filter(Boolean).join(' '));
+  const { title, size, credit } = model();
+  const where = store.device === 'cpu' ? 'CPU' : store.device;
+  setText(find('.gj-credit'), `${title}, ${size} × ${size} pixels, on ${where}. ${credit}`.trim());
 }
 
-function paintStatus() {
-  const { status, playing } = store;
+export function paintStatus() {
+  const { status, playing, settings } = store;
   root.dataset.status = status;
-  const words = { waiting: 'starting', queued: 'waiting', running: 'running', paused: 'paused', resting: 'resting', best: 'choosing', error: 'stopped' };
-  setText(find('.gj-state'), words[status] || status);
-  setText(find('[data-do=toggle]'), playing ? 'Pause' : status === 'resting' ? 'Continue' : 'Run');
+  setText(find('.gj-state'), /** @type {Record<string, string>} */ (STATES)[status] ?? status);
+  const main = playing
+    ? status === 'best'
+      ? 'Stop'
+      : 'Pause'
+    : status === 'settled'
+      ? `New ${model().noun}`
+      : 'Resume';
+  for (const button of findAll('[data-do=main]')) setText(button, main);
+  find('[data-do=moving]').setAttribute('aria-pressed', String(Boolean(settings.moving)));
+  for (const name of ['step', 'labels', 'langevin'])
+    find(`[data-do=${name}]`).disabled = status === 'settled' && name === 'step';
+  paintAsked();
+}
+
+function paintAsked() {
+  const box = find('.gj-asked');
   const text = sentence();
-  if (find('.gj-asked').dataset.text === text) return;
-  find('.gj-asked').dataset.text = text;
-  find('.gj-asked').replaceChildren('You ask for ', ...(asked().length ? askedWords() : [make('b', {}, 'nothing in particular')]));
-}
-
-const wordsFor = (names) => names.map((name) => labelOf(name).toLowerCase());
-const joint = (i, n, word) => (i === 0 ? '' : i === n - 1 ? ' ' + word + ' ' : ', ');
-
-// "smiling and eyeglasses, not male": as text, and with each word underlined in the colour of its bar and line.
-function sentence() {
-  const join = (words, word) => words.map((one, i) => joint(i, words.length, word) + one).join('');
-  const { with: yes, without: no } = store.settings;
-  return [join(wordsFor(yes), 'and'), no.length ? 'not ' + join(wordsFor(no), 'or') : ''].filter(Boolean).join(', ');
-}
-
-function askedWords() {
-  const { with: yes, without: no } = store.settings;
-  const word = (text, j) => make('b', { style: '--c: var(--gj-series-' + ((j % 6) + 1) + ')' }, text);
-  const list = (names, glue, from) => wordsFor(names).flatMap((text, i) => [joint(i, names.length, glue), word(text, from + i)]);
-  return [...list(yes, 'and', 0), no.length ? (yes.length ? ', not ' : 'not ') : '', ...list(no, 'or', yes.length)];
-}
-
-function paintProgress(progress) {
-  const box = find('.gj-progress');
-  const share = progress ? progress[0] / progress[1] : 0;
-  box.classList.toggle('gj-on', Boolean(progress));
-  box.firstElementChild.style.transform = 'scaleX(' + share.toFixed(3) + ')';
-  box.setAttribute('aria-valuenow', Math.round(100 * share));
-}
-
-// PNG of what is on the canvas, on the page's own background, with what was asked below.
-function savePicture() {
-  if (!shown) return;
-  const pad = 16, bar = 30, scale = canvas.width / layout.width;
-  const sheet = document.createElement('canvas');
-  sheet.width = (layout.width + 2 * pad) * scale; sheet.height = (layout.height + 2 * pad + bar) * scale;
-  const context = sheet.getContext('2d');
-  context.fillStyle = colours.card; context.fillRect(0, 0, sheet.width, sheet.height);
-  context.drawImage(canvas, pad * scale, pad * scale);
-  context.font = 14 * scale + 'px system-ui, sans-serif'; context.fillStyle = colours.ink; context.textBaseline = 'middle';
-  context.fillText((sentence() || 'nothing in particular') + ', step ' + shown.frame.step, pad * scale, sheet.height - (pad + bar / 2 - 6) * scale, layout.width * scale);
-  sheet.toBlob((blob) => { const uri = URL.createObjectURL(blob); download(uri, fileName('png')); setTimeout(() => URL.revokeObjectURL(uri), 5000); });
-}
-const fileName = (ending) => 'gibbs-jem-' + (sentence() || 'anything').replace(/[^a-z0-9]+/gi, '-').slice(0, 60) + '-' + store.step + '.' + ending;
-
-async function copy(text, button) {
-  try { await navigator.clipboard.writeText(text); } catch {
-    const area = make('textarea', { style: 'position:fixed;opacity:0' }); area.value = text; document.body.append(area); area.select();
-    document.execCommand('copy'); area.remove();
+  if (box.dataset.text === text) return;
+  box.dataset.text = text;
+  if (!text) {
+    box.replaceChildren('No attributes chosen; anything goes.');
+    return;
   }
-  const before = button.textContent;
-  button.textContent = 'Copied';
-  setTimeout(() => { button.textContent = before; }, 1200);
+  const words = asked().flatMap(({ name, wanted }, j) => {
+    const glue =
+      j === 0 ? '' : wanted || j > store.settings.with.length ? ', ' : store.settings.with.length ? '; ' : '';
+    const style = `--c: var(--gj-series-${(j % 8) + 1})`;
+    return [glue, make('b', { style }, wanted ? attribute(name).yes : attribute(name).no)];
+  });
+  box.replaceChildren('Showing: ', ...words);
 }
 
-// The link carries the step, so that it stops where the copier stood; chains that were steered cannot be told in a link.
-function shareLink() {
-  const same = !store.steered && store.step > 0;
-  setText(find('.gj-link-note'), same
-    ? 'The link runs the same chains to step ' + store.step + ' and pauses there.'
-    : 'The link restores everything; the chains start from their seed with what is asked now.');
-  return location.origin + addressOf(store.settings, same ? { steps: store.step } : {});
+/** @param {Frame} frame */
+export function paintProgress(frame) {
+  const box = find('.gj-progress');
+  const share = frame.progress ? frame.progress[0] / frame.progress[1] : 0;
+  box.classList.toggle('gj-on', Boolean(frame.progress));
+  box.firstElementChild.style.transform = `scaleX(${share.toFixed(3)})`;
+  box.setAttribute('aria-valuenow', Math.round(100 * share));
+  const gauge = find('.gj-gauge');
+  gauge.querySelector('b').style.transform = `scaleX(${toShare(frame.level, 0.02, LIFT.high).toFixed(3)})`;
+  setText(gauge.querySelector('output'), levelWords(frame.level));
+  gauge.setAttribute('aria-valuenow', String(frame.level));
+  setText(find('.gj-step'), `step ${frame.step.toLocaleString('en')}`);
+  const replay = frame.left > 1 ? `${frame.left - 1} more ${frame.left === 2 ? 'change' : 'changes'}` : '';
+  const rate = frame.status === 'running' && frame.rate ? `${Math.round(frame.rate)} steps/s` : '';
+  setText(find('.gj-rate'), replay || rate);
+}
+
+function paintView() {
+  for (const button of findAll('[data-view]'))
+    button.setAttribute('aria-pressed', String(button.dataset.view === store.settings.view));
+}
+
+export function listenToControls() {
+  find('.gj-speed input').addEventListener('input', (/** @type {any} */ event) => {
+    store.settings.speed = SPEEDS[event.target.value];
+    paintFields();
+    writeAddress();
+    if (store.playing) post();
+  });
+  const lift = find('.gj-lift input');
+  lift.addEventListener('input', () => setText(find('.gj-lift output'), liftWords(Number(lift.value))));
+  lift.addEventListener('change', () => {
+    store.settings.lift = +fromShare(Number(lift.value), LIFT.low, LIFT.high).toPrecision(3);
+    writeAddress();
+    if (store.playing) post();
+  });
 }

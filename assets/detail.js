@@ -1,198 +1,257 @@
-// One chain, large: its image, its probabilities, its energy and gradient, its flips, and its past to scrub through.
-const detail = { open: false, lane: 0, chain: 0, at: null, built: '', bars: [], thumbs: '' }; // at: index into the past, null is live
-const detailBox = find('.gj-detail');
+// @ts-check
+// One picture, large: its probabilities, its energy and gradient, its flips, and its past to scrub through.
+import { bitmap, colours, make, percent, seriesColour, setText, sharpen } from './base.js';
+import { chooseEnd } from './ends.js';
+import { cut, onScreen, paintGrid } from './grid.js';
+import { axes, energies, line, paintTurns, past, segment, spanOf, traces } from './plots.js';
+import { compact, lifts, niceTicks, robustRange, some } from './scales.js';
+import { stateOf } from './state.js';
+import { find, labelOf, model, page, store } from './store.js';
+import { actions } from './tiles.js';
+import { bit } from './wire.js';
 
-function openDetail(lane, chain) {
-  Object.assign(detail, { open: true, lane, chain, at: null, thumbs: '' });
-  buildDetail();
-  find('.gj-grid').classList.add('gj-hidden');
-  detailBox.hidden = false;
+/** @typedef {import('./plots.js').Trace} Trace */
+/** @typedef {import('./plots.js').Plot} Plot */
+
+/** `at`: index into the past, null is now. */
+export const detail = { open: false, lane: 0, chain: 0, at: /** @type {number | null} */ (null) };
+const box = find('.gj-detail');
+/** @type {{ row: any, bar: any, value: any }[]} */
+let bars = [];
+let built = '';
+let due = 0;
+
+/** @type {(lane: number, chain: number) => void} */
+export function openDetail(lane, chain) {
+  Object.assign(detail, { open: true, lane, chain, at: null });
+  build();
+  find('.gj-grid').hidden = true;
+  find('.gj-stage').classList.add('gj-tall');
+  box.hidden = false;
+  paintActions();
   paintDetail(true);
-  detailBox.querySelector('[data-go=close]').focus();
+  box.querySelector('[data-go=close]').focus();
 }
 
-function closeDetail() {
+export function closeDetail() {
+  if (!detail.open) return;
   detail.open = false;
-  detailBox.hidden = true;
-  find('.gj-grid').classList.remove('gj-hidden');
+  box.hidden = true;
+  find('.gj-grid').hidden = false;
+  find('.gj-stage').classList.remove('gj-tall');
   paintGrid();
-  find('.gj-tile[data-lane="' + detail.lane + '"][data-chain="' + detail.chain + '"]')?.focus();
+  find(`.gj-tile[data-lane="${detail.lane}"][data-chain="${detail.chain}"] .gj-open`)?.focus();
 }
 
+/** @param {number} chain */
 function turnTo(chain) {
-  const n = shown.frame.lanes[detail.lane].n;
-  Object.assign(detail, { chain: (chain + n) % n, at: null, thumbs: '' });
+  const n = onScreen()?.frame.lanes[detail.lane].n ?? 1;
+  Object.assign(detail, { chain: (chain + n) % n, at: null });
+  paintActions();
   paintDetail(true);
 }
 
-function buildDetail() {
-  if (detail.built === model().name) return;
-  detail.built = model().name;
+function paintActions() {
+  const ends = model().levels
+    ? ['a', 'b'].map((end) =>
+        make(
+          'button',
+          { type: 'button', 'data-tile': `end-${end}`, onclick: () => chooseEnd(end, detail.lane, detail.chain) },
+          `Use as ${end.toUpperCase()}`,
+        ),
+      )
+    : [];
+  box.querySelector('.gj-detail-actions').replaceChildren(...actions(detail.lane, detail.chain, true), ...ends);
+}
+page.detailChanged = () => {
+  if (detail.open) paintActions();
+};
+
+/** @type {(name: string, title: string) => HTMLElement} */
+const plotFigure = (name, title) =>
+  make(
+    'figure',
+    { class: `gj-of-${name}` },
+    make('figcaption', {}, `${title} `, make('small')),
+    make('canvas', { 'data-detail': name, role: 'img', 'aria-label': `${title} of this chain` }),
+  );
+
+function build() {
+  if (built === model().name) return;
+  built = model().name;
+  /** @type {(name: string, text: string, label: string) => HTMLElement} */
   const go = (name, text, label) => make('button', { type: 'button', 'data-go': name, 'aria-label': label }, text);
-  detail.bars = model().names.map((name) => {
-    const row = make('li', { 'data-name': name }, make('span', {}, labelOf(name)), make('i', {}, make('b')), make('em', {}, '0 %'));
+  bars = model().names.map((name) => {
+    const parts = [make('span', {}, labelOf(name)), make('i', {}, make('b')), make('em', {}, '0 %')];
+    const row = make('li', { 'data-name': name }, ...parts);
     return { row, bar: row.querySelector('b'), value: row.querySelector('em') };
   });
-  detailBox.replaceChildren(
-    make('div', { class: 'gj-detail-head' }, go('close', '← All chains', 'Back to all chains'), make('h2', {}), go('before', '‹', 'Chain before'), go('after', '›', 'Chain after')),
-    make('div', { class: 'gj-detail-body' },
-      make('div', { class: 'gj-detail-left' },
-        make('canvas', { class: 'gj-large', role: 'img' }),
-        make('canvas', { class: 'gj-strip', 'aria-hidden': 'true' }),
-        make('label', { class: 'gj-scrub' }, make('input', { type: 'range', min: 0, max: 0, value: 0, 'aria-label': 'Step of this chain to look at' }), make('output', {}, 'live'))),
-      make('ul', { class: 'gj-bars', 'aria-label': 'Probability of each attribute' }, ...detail.bars.map((bar) => bar.row))),
-    make('div', { class: 'gj-detail-plots' },
-      make('figure', {}, make('figcaption', {}, 'Energy'), make('canvas', { 'data-detail': 'energy', role: 'img', 'aria-label': 'Energy of this chain' })),
-      make('figure', {}, make('figcaption', {}, 'Gradient norm'), make('canvas', { 'data-detail': 'grad', role: 'img', 'aria-label': 'Gradient norm of this chain' })),
-      make('figure', { class: 'gj-flips' }, make('figcaption', {}, 'Labels that flipped ', make('small')), make('canvas', { 'data-detail': 'flips', role: 'img', 'aria-label': 'Which labels flipped when' }))));
-  const slider = detailBox.querySelector('input');
+  const slider = make('input', { type: 'range', min: 0, max: 0, value: 0, 'aria-label': 'Step to look at' });
+  box.replaceChildren(
+    make(
+      'div',
+      { class: 'gj-detail-head' },
+      go('close', '← All', 'Back to all pictures'),
+      make('h2', {}),
+      go('before', '‹', 'Picture before'),
+      go('after', '›', 'Picture after'),
+    ),
+    make('div', { class: 'gj-row gj-detail-actions', role: 'group', 'aria-label': 'This picture' }),
+    make(
+      'div',
+      { class: 'gj-detail-body' },
+      make(
+        'div',
+        {},
+        make('canvas', { class: 'gj-large', role: 'img', 'aria-label': 'The picture' }),
+        make('label', { class: 'gj-scrub' }, slider, make('output', {}, 'now')),
+      ),
+      make('ul', { class: 'gj-bars', 'aria-label': 'Probability of each attribute' }, ...bars.map((one) => one.row)),
+    ),
+    make(
+      'div',
+      { class: 'gj-detail-plots' },
+      plotFigure('energy', 'Energy'),
+      plotFigure('grad', 'Gradient norm'),
+      plotFigure('flips', 'Labels that flipped'),
+    ),
+  );
   slider.addEventListener('input', () => {
-    const last = history_.frames.length - 1;
-    detail.at = Number(slider.value) >= last ? null : Number(slider.value);
+    detail.at = Number(slider.value) >= past.frames.length - 1 ? null : Number(slider.value);
     paintDetail(true);
   });
 }
 
-function listenToDetail() {
-  detailBox.addEventListener('click', (event) => {
-    const go = event.target.closest('[data-go]')?.dataset.go;
+export function listenToDetail() {
+  box.addEventListener('click', (/** @type {Event} */ event) => {
+    const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest('[data-go]'));
+    const go = button?.dataset.go;
     if (go === 'close') closeDetail();
     if (go === 'before') turnTo(detail.chain - 1);
     if (go === 'after') turnTo(detail.chain + 1);
   });
-  detailBox.addEventListener('keydown', (event) => { if (event.key === 'Escape') closeDetail(); });
+  box.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === 'Escape') closeDetail();
+  });
 }
 
-// What is looked at: the frame on screen, or one of the past.
-async function lookedAt() {
-  if (detail.at === null || !history_.frames[detail.at]) {
-    return { step: shown.frame.step, picture: shown.bitmaps[detail.lane], lane: shown.frame.lanes[detail.lane], sure: shown.frame.lanes[detail.lane].sure, past: false };
-  }
-  const frame = history_.frames[detail.at];
-  return { step: frame.step, picture: await bitmap(frame.src[detail.lane]), lane: shown.frame.lanes[detail.lane], sure: frame.sure[detail.lane], past: true };
-}
-
-let detailDue = 0;
-async function paintDetail(force = false) {
+/** @param {boolean} [force] */
+export async function paintDetail(force = false) {
+  const shown = onScreen();
   if (!detail.open || !shown) return;
-  if (!shown.frame.lanes[detail.lane] || detail.chain >= shown.frame.lanes[detail.lane].n) { closeDetail(); return; }
-  const { lane, chain } = detail;
-  const look = await lookedAt();
-  const { n, columns, size, title, diverged } = look.lane;
-  const name = 'Chain ' + (chain + 1) + ' of ' + n + (shown.frame.lanes.length > 1 ? ', ' + title : '') + (diverged.includes(chain) ? ' (diverged)' : '');
-  setText(detailBox.querySelector('h2'), name);
-  const large = detailBox.querySelector('.gj-large');
+  const lane = shown.frame.lanes[detail.lane];
+  if (!lane || detail.chain >= lane.n) {
+    closeDetail();
+    return;
+  }
+  const frame = detail.at === null ? null : past.frames[detail.at];
+  if (frame) {
+    const picture = await bitmap(frame.src[detail.lane]);
+    paintLook(frame.step, picture, frame.sure[detail.lane], force);
+    picture.close();
+  } else paintLook(shown.frame.step, shown.bitmaps[detail.lane], lane.sure ?? null, force);
+}
+
+/** @type {(step: number, picture: ImageBitmap, sure: Uint8Array | null, force: boolean) => void} */
+function paintLook(step, picture, sure, force) {
+  const { frame } = /** @type {NonNullable<ReturnType<typeof onScreen>>} */ (onScreen());
+  const lane = frame.lanes[detail.lane];
+  const { chain } = detail;
+  const name = `Picture ${chain + 1} of ${lane.n}${frame.lanes.length > 1 ? `, ${lane.title}` : ''}`;
+  setText(box.querySelector('h2'), name);
+  const large = box.querySelector('.gj-large');
   const side = large.clientWidth;
   if (!side) return;
   const context = sharpen(large, side, side);
   context.clearRect(0, 0, side, side);
-  try {
-    context.drawImage(look.picture, (chain % columns) * size, Math.floor(chain / columns) * size, size, size, 0, 0, side, side);
-  } catch { return; } // the frame was replaced in between: the next one paints
-  if (look.past) look.picture.close();
-  large.setAttribute('aria-label', name + ' at step ' + look.step);
-  large.dataset.step = look.step;
-  paintBars(look.sure, chain);
-  const slider = detailBox.querySelector('input'), last = Math.max(0, history_.frames.length - 1);
-  slider.max = last;
-  if (detail.at === null) slider.value = last;
-  setText(detailBox.querySelector('output'), (detail.at === null ? 'now, step ' : 'step ') + look.step);
-  const now = performance.now();
-  if (force || now > detailDue) {
-    detailDue = now + 220;
-    paintTraces(lane, chain, look.step);
-    paintStripOfPast(lane, chain, columns, size);
-  }
+  context.drawImage(cut(picture, lane, chain), 0, 0, side, side);
+  large.setAttribute('aria-label', `${name} at step ${step}`);
+  large.dataset.step = step;
+  paintBars(sure, chain);
+  const slider = box.querySelector('.gj-scrub input');
+  slider.max = Math.max(0, past.frames.length - 1);
+  if (detail.at === null) slider.value = slider.max;
+  setText(box.querySelector('output'), (detail.at === null ? 'now, step ' : 'step ') + step);
+  if (!force && performance.now() < due) return;
+  due = performance.now() + 220;
+  paintTraces(step);
 }
 
+/** @type {(sure: Uint8Array | null, chain: number) => void} */
 function paintBars(sure, chain) {
-  const K = detail.bars.length;
+  const K = bars.length;
   const labels = traces.lanes[detail.lane]?.labels;
-  detail.bars.forEach(({ row, bar, value }, k) => {
+  bars.forEach(({ row, bar, value }, k) => {
     const p = sure ? sure[chain * K + k] / 255 : 0;
-    bar.style.transform = 'scaleX(' + p.toFixed(3) + ')';
+    bar.style.transform = `scaleX(${p.toFixed(3)})`;
     setText(value, percent(p));
-    row.dataset.state = stateOf(row.dataset.name);
+    row.dataset.state = stateOf(store.settings, row.dataset.name);
     row.dataset.label = labels ? bit(labels, chain, k, K) : '';
   });
 }
 
-function paintTraces(lane, chain, step) {
-  const trace = traces.lanes[lane];
+/** @param {number} step */
+function paintTraces(step) {
+  const trace = traces.lanes[detail.lane];
   if (!trace?.points.length) return;
-  const points = some(trace.points);
-  const span = [points[0].step, Math.max(points.at(-1).step, points[0].step + 1)];
-  for (const kind of ['energy', 'grad']) {
-    const values = points.map((point) => point[kind][chain]).filter((value) => kind === 'energy' || value > 0);
-    const range = robustRange([...values]);
-    const plot = axes(detailBox.querySelector('[data-detail=' + kind + ']'), { x: span, y: range, format: compact, ticks: niceTicks(...range, 3) });
+  const { chain } = detail;
+  const points = energies(some(trace.points));
+  const span = spanOf(points);
+  for (const kind of /** @type {const} */ (['energy', 'grad'])) {
+    const range = robustRange(points.map((point) => point[kind][chain]).filter((v) => kind === 'energy' || v > 0));
+    const node = box.querySelector(`[data-detail=${kind}]`);
+    const plot = axes(node, { x: span, y: range, format: compact, ticks: niceTicks(...range, 3) });
     if (!plot) continue;
     paintTurns(plot);
-    line(plot, points.map((point) => [point.step, kind === 'grad' && !point.grad[chain] ? NaN : point[kind][chain]]), seriesColour(lane), 1.6);
-    paintNow(plot, step);
+    /** @type {[number, number][]} */
+    const line_ = points.map((p) => [p.step, kind === 'grad' && !p.grad[chain] ? Number.NaN : p[kind][chain]]);
+    line(plot, line_, seriesColour(detail.lane), 1.6, 1, lifts(points));
+    plot.context.strokeStyle = colours.ink;
+    segment(plot.context, plot.toX(step), plot.box.top, plot.toX(step), plot.box.bottom);
   }
-  paintFlips(trace, chain, span, step);
+  paintFlips(trace, span, step);
 }
 
-function paintNow(plot, step) {
-  const x = plot.toX(step);
-  plot.context.strokeStyle = colours.ink; plot.context.lineWidth = 1;
-  plot.context.beginPath(); plot.context.moveTo(x, plot.box.top); plot.context.lineTo(x, plot.box.bottom); plot.context.stroke();
-}
-
-// One row for each label that ever flipped: filled marks where it came on, hollow ones where it went off.
-function paintFlips(trace, chain, span, step) {
-  const names = model().names;
-  const flips = trace.flips.filter((flip) => flip.chain === chain);
+/**
+ * One row for each label that ever flipped: filled marks where it came on, hollow ones where it went off.
+ * @type {(trace: Trace, span: [number, number], step: number) => void}
+ */
+function paintFlips(trace, span, step) {
+  const { names } = model();
+  const flips = trace.flips.filter((flip) => flip.chain === detail.chain);
   const rows = [...new Set(flips.map((flip) => flip.k))].sort((a, b) => a - b);
-  const recent = flips.at(-1);
-  setText(detailBox.querySelector('.gj-flips small'), flips.length
-    ? flips.length + ' flips; the last: ' + labelOf(names[recent.k]) + (recent.on ? ' on' : ' off') + ' at step ' + recent.step
-    : 'none so far');
-  const node = detailBox.querySelector('[data-detail=flips]');
-  node.style.height = Math.max(40, 20 + 13 * rows.length) + 'px';
-  const width = node.clientWidth, height = Math.max(40, 20 + 13 * rows.length);
+  const last = flips.at(-1);
+  const when = last ? `${labelOf(names[last.k])} ${last.on ? 'on' : 'off'} at step ${last.step}` : '';
+  const words = last
+    ? `${flips.length} so far; the last: ${when}. Filled: it came on; hollow: it went off`
+    : 'none so far';
+  setText(box.querySelector('.gj-of-flips small'), words);
+  const node = box.querySelector('[data-detail=flips]');
+  const height = Math.max(40, 20 + 13 * rows.length);
+  node.style.height = `${height}px`;
+  const width = node.clientWidth;
   if (!width) return;
   const context = sharpen(node, width, height);
   context.clearRect(0, 0, width, height);
-  context.font = '11px system-ui, sans-serif'; context.textBaseline = 'middle';
-  const left = 112, toX = (value) => left + ((value - span[0]) / Math.max(1, span[1] - span[0])) * (width - left - 8);
+  Object.assign(context, { font: '11px system-ui, sans-serif', textBaseline: 'middle', textAlign: 'right' });
+  const left = 112;
+  /** @param {number} value */
+  const toX = (value) => left + ((value - span[0]) / Math.max(1, span[1] - span[0])) * (width - left - 8);
   rows.forEach((k, r) => {
-    const y = 10 + 13 * r;
-    context.fillStyle = colours.muted; context.textAlign = 'right';
-    context.fillText(labelOf(names[k]).slice(0, 18), left - 8, y);
-    context.strokeStyle = colours.line; context.beginPath(); context.moveTo(left, y); context.lineTo(width - 8, y); context.stroke();
+    context.fillStyle = colours.muted;
+    context.fillText(labelOf(names[k]).slice(0, 18), left - 8, 10 + 13 * r);
+    context.strokeStyle = colours.line;
+    segment(context, left, 10 + 13 * r, width - 8, 10 + 13 * r);
   });
   context.lineWidth = 1.5;
-  for (const { k, step: when, on } of flips) {
+  for (const { k, step: at, on } of flips) {
     context.fillStyle = context.strokeStyle = on ? colours.accent : colours.bad;
-    context.beginPath(); context.arc(toX(when), 10 + 13 * rows.indexOf(k), 2.6, 0, 7);
-    if (on) context.fill(); else context.stroke();
+    context.beginPath();
+    context.arc(toX(at), 10 + 13 * rows.indexOf(k), 2.6, 0, 7);
+    if (on) context.fill();
+    else context.stroke();
   }
-  context.strokeStyle = colours.ink; context.lineWidth = 1;
-  context.beginPath(); context.moveTo(toX(step), 2); context.lineTo(toX(step), height - 8); context.stroke();
-}
-
-// A dozen pictures of the past in a row, evenly spread; each is decoded once, and the row is renewed once a second.
-let stripDue = 0;
-const thumbs = new Map();
-async function paintStripOfPast(lane, chain, columns, size) {
-  const node = detailBox.querySelector('.gj-strip');
-  const width = node.clientWidth, height = node.clientHeight, frames = history_.frames;
-  const who = [lane, chain, store.fresh, width].join();
-  const now = performance.now();
-  if (!width || frames.length < 2 || (detail.thumbs === who && now < stripDue)) return;
-  if (detail.thumbs !== who) { thumbs.forEach((picture) => picture.close()); thumbs.clear(); }
-  detail.thumbs = who;
-  stripDue = now + 1000;
-  const count = Math.max(4, Math.floor(width / (height + 2)));
-  const picks = Array.from({ length: count }, (_, i) => frames[Math.round((i * (frames.length - 1)) / (count - 1))]);
-  const crop = [(chain % columns) * size, Math.floor(chain / columns) * size, size, size];
-  for (const pick of picks) {
-    if (!thumbs.has(pick.step)) thumbs.set(pick.step, await bitmap(pick.src[lane], ...crop));
-    if (detail.thumbs !== who) return;
-  }
-  const context = sharpen(node, width, height), step = width / count;
-  context.clearRect(0, 0, width, height);
-  picks.forEach((pick, i) => context.drawImage(thumbs.get(pick.step), i * step, 0, step - 2, Math.min(height, step - 2)));
+  context.strokeStyle = colours.ink;
+  context.lineWidth = 1;
+  segment(context, toX(step), 2, toX(step), height - 8);
 }

@@ -1,85 +1,89 @@
-// The state of the screen: one object of settings, by the keys of the server's table, mirrored in the address.
-const store = {
-  table: [], models: [], settings: {}, device: '', bestOf: 10,
-  order: Date.now(), fresh: 1, run: '', playing: false, status: 'waiting', step: 0, steered: false, fps: 18,
+// @ts-check
+// The live state of the screen, and its mirror in the address.
+import { parts } from './base.js';
+import { readAddress, sane as saneValue, sentence as sentenceOf, writeAddress as queryOf } from './state.js';
+
+/** @typedef {import('./wire.js').Model} Model */
+/** @typedef {import('./wire.js').Row} Row */
+/** @typedef {import('./wire.js').Settings} Settings */
+/** @typedef {import('./wire.js').Frame} Frame */
+
+export const { root, find, findAll, say, mention } = parts(
+  /** @type {HTMLElement} */ (document.querySelector('#gj-studio')),
+);
+
+/** What other screens and the tests may use, and where the server's answers arrive. @type {any} */
+export const page = (window.gibbsJem ??= {});
+
+export const store = {
+  table: /** @type {Row[]} */ ([]),
+  models: /** @type {Model[]} */ ([]),
+  settings: /** @type {Settings} */ (/** @type {unknown} */ ({ with: [], without: [] })),
+  device: '',
+  bestOf: 10,
+  order: Date.now(),
+  fresh: 1,
+  run: '',
+  playing: false,
+  status: 'waiting',
+  step: 0,
+  fps: 18,
+  epoch: 0,
+  walk: '', // the way that the pictures have come, as a link tells it
+  why: '', // why a link cannot
+  chosenFrom: 0, // the pictures are the best of so many times their number
+  state: /** @type {number | null} */ (null), // the number of the state on screen, where it was kept
+  states: /** @type {number[]} */ ([]),
 };
-const rowOf = (key) => store.table.find((row) => row.key === key);
-const model = () => store.models.find((one) => one.name === store.settings.model) || store.models[0];
-const labelOf = (name) => model().groups.flatMap((group) => group.names).find((one) => one.name === name)?.label || name;
-// The value in force: the visitor's, or the model's own where the field is empty.
-const inForce = (key) => store.settings[key] ?? (rowOf(key).own ? model().sampling[key] ?? 0 : rowOf(key).default);
-const asked = () => [
+
+/** Set by mount: sends an event to the server. @type {{ trigger: (name: string, data?: object) => void }} */
+export const server = { trigger: () => {} };
+
+/** @param {string} key */
+export const rowOf = (key) => /** @type {Row} */ (store.table.find((row) => row.key === key));
+export const model = () => store.models.find((one) => one.name === store.settings.model) ?? store.models[0];
+/** @param {string} name */
+export const attribute = (name) =>
+  model()
+    .groups.flatMap((group) => group.names)
+    .find((one) => one.name === name) ?? { name, label: name, yes: name, no: `no ${name}` };
+/** @param {string} name */
+export const labelOf = (name) => attribute(name).label;
+/** The value in force: the visitor's, or the model's own where the field is empty. @param {string} key */
+export const inForce = (key) =>
+  store.settings[key] ?? (rowOf(key).own ? (model().sampling[key] ?? 0) : rowOf(key).default);
+export const asked = () => [
   ...store.settings.with.map((name) => ({ name, wanted: true })),
   ...store.settings.without.map((name) => ({ name, wanted: false })),
 ];
-const stateOf = (name) => (store.settings.with.includes(name) ? 'with' : store.settings.without.includes(name) ? 'without' : 'free');
+export const sentence = () => sentenceOf(store.settings, model());
+export const settled = () => store.status === 'settled';
+/** @type {(row: Row, text: string) => any} */
+export const sane = (row, text) => saneValue(row, text, model(), store.models);
 
-function defaults(name) {
-  const chosen = store.models.find((one) => one.name === name) || store.models[0];
-  const settings = {};
-  for (const row of store.table) settings[row.key] = row.kind === 'names' ? [] : row.default;
-  settings.model = chosen.name;
-  return settings;
+export function openAddress() {
+  const { settings, ignored, limited } = readAddress(location.search, store.table, store.models);
+  store.settings = settings;
+  const words = [];
+  if (ignored.length) words.push(`This link asks for something that is not here; left out: ${ignored.join(', ')}.`);
+  for (const key of limited) words.push(`${rowOf(key).label}: ${rowOf(key).low} to ${rowOf(key).high} here.`);
+  return words.join(' ');
 }
 
-// A value from an address: brought into range where it can be, dropped where it cannot.
-function sane(row, text) {
-  if (row.kind === 'names') {
-    const names = model().names;
-    return [...new Set(text.split(',').filter((name) => names.includes(name)))];
-  }
-  if (row.kind === 'choice') {
-    const choices = row.key === 'model' ? store.models.map((one) => one.name) : row.choices;
-    return choices.includes(text) ? text : undefined;
-  }
-  const number = Number(text);
-  if (text.trim() === '' || !Number.isFinite(number)) return undefined;
-  const value = clamp(number, row.low, row.high);
-  return row.kind === 'whole' ? Math.round(value) : value;
+/** The address of what is on screen; the walk belongs to it as soon as it is known. @param {object} [changes] */
+export function addressOf(changes = {}) {
+  const settings = { ...store.settings, ...changes };
+  const query = queryOf(location.search, settings, store.table, store.models);
+  return location.pathname + (query ? `?${query}` : '') + location.hash;
 }
+export const writeAddress = () => history.replaceState(history.state, '', addressOf({ walk: store.walk }));
 
-// Settings from the address; a plain visit opens on the model's first preset.
-function readAddress() {
-  const query = new URLSearchParams(location.search);
-  const ours = store.table.filter((row) => query.has(row.key));
-  const wantedModel = query.get('model');
-  store.settings = defaults(wantedModel);
-  const ignored = [];
-  if (wantedModel && store.settings.model !== wantedModel) ignored.push('model');
-  for (const row of ours) {
-    if (row.key === 'model') continue;
-    const value = sane(row, query.get(row.key));
-    const given = query.get(row.key).split(',').filter(Boolean);
-    if (value === undefined || (row.kind === 'names' && value.length < given.length)) ignored.push(row.key);
-    if (value !== undefined) store.settings[row.key] = value;
-  }
-  store.settings.without = store.settings.without.filter((name) => !store.settings.with.includes(name));
-  if (!ours.some((row) => row.kind === 'names') && model().presets.length && !query.has('free')) {
-    Object.assign(store.settings, { with: [], without: [] }, structuredClone(model().presets[0].values));
-  }
-  if (ignored.length) say('This link asks for something that is not here; left out: ' + ignored.join(', ') + '.');
-}
-
-function addressOf(settings, extra = {}) {
-  const query = new URLSearchParams(location.search);
-  for (const row of store.table) query.delete(row.key);
-  query.delete('free');
-  for (const row of store.table) {
-    const value = { ...settings, ...extra }[row.key];
-    const same = row.key === 'model' ? value === store.models[0].name : value === row.default;
-    if (value == null || same || (Array.isArray(value) && !value.length)) continue;
-    query.set(row.key, Array.isArray(value) ? value.join(',') : String(value));
-  }
-  // Without any wish the address says so, or the page would open on its preset.
-  if (!settings.with.length && !settings.without.length) query.set('free', '1');
-  const text = query.toString().replaceAll('%2C', ',');
-  return location.pathname + (text ? '?' + text : '') + location.hash;
-}
-const writeAddress = () => history.replaceState(null, '', addressOf(store.settings));
-
-// What goes to the server: never a field that is empty, so that the model's own value holds.
-function letter() {
+/** What goes to the server: never a field that is empty, so that the model's own value holds. */
+export function letter() {
   store.order += 1;
-  const settings = Object.fromEntries(Object.entries(store.settings).filter(([, value]) => value != null));
-  return { order: store.order, run: store.run, playing: store.playing, fresh: store.fresh, fps: Math.round(store.fps), settings, step: store.step };
+  const settings = settingsToSend();
+  const { order, run, playing, fresh } = store;
+  return { order, run, playing, fresh, fps: Math.round(store.fps), settings };
 }
+export const settingsToSend = () =>
+  Object.fromEntries(Object.entries(store.settings).filter(([, value]) => value != null && value !== ''));

@@ -1,13 +1,20 @@
 """Joint energy-based models of many attributes: the science, and nothing else.
 
 bundle = jem_core.load("avatars")
-condition = jem_core.Condition.from_lists(bundle.names, wanted=["Eyeglasses"], unwanted=["Male"])
+condition = jem_core.Condition.from_lists(bundle.names, required=["Eyeglasses"], excluded=["Male"])
 samples = jem_core.sample(bundle, condition, n=16)
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what an editor and a type checker see
+    from jem_core.bundle import Bundle
+    from jem_core.chains import sample
+    from jem_core.condition import Condition
+    from jem_core.hub import bundled_names, load
+    from jem_core.model import JointEnergyModel
+    from jem_core.prediction import predict
 
 # What `import jem_core` offers, imported when it is first used: the package itself costs nothing, not even torch.
 _EXPORTS = {
@@ -16,25 +23,17 @@ _EXPORTS = {
     "JointEnergyModel": "jem_core.model",
     "bundled_names": "jem_core.hub",
     "load": "jem_core.hub",
-    "predict": "jem_core.predict",
-    "sample": "jem_core.sampling",
+    "predict": "jem_core.prediction",
+    "sample": "jem_core.chains",
 }
-__all__ = sorted(_EXPORTS)
+__all__ = ["Bundle", "Condition", "JointEnergyModel", "bundled_names", "load", "predict", "sample"]
 
 
-class _Package(ModuleType):
-    def __getattr__(self, name: str) -> object:
-        if name not in _EXPORTS:
-            raise AttributeError(f"module 'jem_core' has no attribute {name!r}; it offers {', '.join(__all__)}.")
-        return getattr(import_module(_EXPORTS[name]), name)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        # Importing the module jem_core.predict would put it in the place of the function of the same name.
-        if not (name in _EXPORTS and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
+def __getattr__(name: str) -> object:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'jem_core' has no attribute {name!r}; it offers {', '.join(__all__)}.")
+    return getattr(import_module(_EXPORTS[name]), name)
 
 
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

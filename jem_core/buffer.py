@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from jem_core.condition import FREE, Condition
+from jem_core.condition import FREE
 from jem_core.data.transforms import dequantize
 from jem_core.random import Randomness
 
@@ -60,10 +60,10 @@ class JointBuffer:
         """`n` filled slots at random; different ones while there are enough."""
         if not len(self):
             raise ValueError("The buffer is empty; push samples before drawing.")
-        options = {"generator": generator, "device": generator.device}  # the buffer itself stays in main memory
+        device = generator.device  # the buffer itself stays in main memory
         if n <= len(self):
-            return torch.randperm(len(self), **options)[:n].cpu()
-        return torch.randint(len(self), (n,), **options).cpu()
+            return torch.randperm(len(self), generator=generator, device=device)[:n].cpu()
+        return torch.randint(len(self), (n,), generator=generator, device=device).cpu()
 
     def push(
         self,
@@ -102,11 +102,12 @@ class JointBuffer:
         self.labels[slots] = y[rows].to(self.labels)
         self.conditions[slots] = condition[rows].to(self.conditions)
 
-    def matching(self, condition: Condition) -> Tensor:
-        """The filled slots whose labels carry the condition."""
-        if len(condition.names) != self.labels.shape[1]:
-            raise ValueError(f"The condition has {len(condition.names)} attributes, the buffer {self.labels.shape[1]}.")
-        return condition.matches(self.labels[: len(self)].long()).nonzero()[:, 0]
+    def matching(self, condition: Tensor) -> Tensor:
+        """The filled slots whose labels carry the condition, (K,) of 1, 0 and -1."""
+        if condition.shape != self.labels.shape[1:]:
+            raise ValueError(f"The condition has {len(condition)} attributes, the buffer {self.labels.shape[1]}.")
+        labels = self.labels[: len(self)]
+        return ((labels == condition) | (condition == FREE)).all(dim=1).nonzero()[:, 0]
 
     def state(self) -> dict[str, Tensor]:
         """The filled part as tensors, for a checkpoint or a model directory."""

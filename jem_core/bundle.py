@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import torch
@@ -13,30 +15,24 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from jem_core.buffer import JointBuffer
+from jem_core.chains import Chains
 from jem_core.condition import Condition
+from jem_core.data.facts import DataFacts
 from jem_core.data.support import Support
 from jem_core.gaussian import LowRankGaussian, Preconditioner
 from jem_core.model import JointEnergyModel, check_weights
+from jem_core.networks import build_network
+from jem_core.objectives import Objective, find_objective
+from jem_core.objectives.joint import GibbsJem
 from jem_core.precision import fastest_precision
-from jem_core.random import Randomness
-from jem_core.samplers import LangevinSettings
-from jem_core.starts import start_chains
+from jem_core.samplers import KernelSettings, Sampler, make_sampler
+from jem_core.settings import check_settings, defaults
+from jem_core.starts import Start
 
-FORMAT = 1
+FORMATS = (1, 2)  # 1: the paper's network alone, and always a buffer
 WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
-BINARY_FILES = (WEIGHTS, START, BUFFER, SUPPORT)
+NEEDED_FILES = (WEIGHTS, START, SUPPORT)
 REPORTS = ("calibration", "evaluation", "curves")
-SAMPLING_DEFAULTS = {
-    "steps": 60,
-    "grad_coef": 1.0,
-    "noise_std": 0.001,
-    "grad_clamp": None,
-    "steps_per_sweep": 1,
-    "preconditioner": 0.0,  # strength; 0 is off
-    "guidance": 1.0,
-    "augment_every": 0,
-    "variety": 1.0,  # of the noise that chains begin at, as a share of the Gaussian's own spread
-}
 
 
 @dataclass
@@ -47,7 +43,7 @@ class Bundle:
     config: dict
     model: JointEnergyModel
     gaussian: LowRankGaussian
-    buffer: JointBuffer
+    buffer: JointBuffer | None  # None: a model that was trained without chains
     support: Support
     reports: dict[str, dict] = field(default_factory=dict)
     directory: Path | None = None
@@ -72,48 +68,65 @@ class Bundle:
     def device(self) -> torch.device:
         return self.gaussian.mean.device
 
+    @cached_property
+    def data(self) -> DataFacts:
+        """What the model says of the data it was trained on."""
+        return DataFacts.read(self.config, self.names)
+
     @property
+    def objective(self) -> type[Objective]:
+        """What the model was trained by; the first format could leave the paper's unsaid."""
+        return find_objective(self.config.get("objective", GibbsJem.name))
+
+    @property
+    def start(self) -> Start:
+        """What chains can begin from."""
+        return Start(self.gaussian, self.buffer)
+
+    @cached_property
     def sampling(self) -> dict:
         """The settings that suit this model."""
-        return SAMPLING_DEFAULTS | self.config.get("sampling", {})
+        return sampling_of(self.config, self.model.levels)
 
-    def langevin(self, precision: str | None = None, **changes: float | int | None) -> tuple[LangevinSettings, int]:
-        """The model's own settings with these changes, and how often chains are augmented.
+    def sampling_with(self, changes: Mapping[str, object]) -> dict:
+        """The model's own settings with these changes, checked. `precision` and `strengths` are the caller's alone."""
+        free = {key: changes[key] for key in ("precision", "strengths") if key in changes}
+        return self.sampling | check_settings({k: v for k, v in changes.items() if k not in free}, self.levels) | free
 
-        The precision defaults to the fastest that the hardware has.
-        """
-        unknown = sorted(set(changes) - set(SAMPLING_DEFAULTS))
-        if unknown:
-            choices = ", ".join(SAMPLING_DEFAULTS)
-            raise ValueError(f"There is no sampling setting {unknown[0]!r}; choose one of {choices}.")
-        chosen = self.sampling | changes
-        strength = chosen["preconditioner"]
-        settings = LangevinSettings(
-            grad_coef=chosen["grad_coef"],
-            noise_std=chosen["noise_std"],
-            grad_clamp=chosen["grad_clamp"],
-            steps_per_sweep=chosen["steps_per_sweep"],
-            guidance=chosen["guidance"],
-            preconditioner=Preconditioner.from_gaussian(self.gaussian, strength) if strength else None,
-            precision=precision or fastest_precision(self.device),
-        )
-        return settings, chosen["augment_every"]
+    @property
+    def levels(self) -> bool:
+        """Whether the model knows noise levels."""
+        return self.model.levels
 
-    def start(
+    def sampler(self, settings: Mapping) -> Sampler:
+        """The kernel for these settings (of `sampling_with`). The precision defaults to the fastest at hand."""
+        common = {
+            "guidance": settings["guidance"],
+            "steps_per_sweep": settings["steps_per_sweep"],
+            "precision": settings.get("precision") or fastest_precision(self.device),
+            "strengths": settings.get("strengths"),
+        }
+        if self.levels:
+            own = {name: settings[name] for name in ("guidance_from", "guidance_to")}
+        else:
+            strength = settings["preconditioner"]
+            own = {
+                "grad_clamp": settings["grad_clamp"],
+                "preconditioner": Preconditioner.from_gaussian(self.gaussian, strength) if strength else None,
+            }
+        return make_sampler(settings["sampler"], self.model, KernelSettings(**common, **own))
+
+    def chains(
         self,
-        kind: str,
+        condition: Condition | Tensor,
         n: int,
-        randomness: Randomness,
-        condition: Condition | None = None,
+        seed: int = 0,
         images: Tensor | None = None,
-        variety: float | None = None,
-    ) -> Tensor:
-        """Images to start `n` chains from; the variety of their noise defaults to the model's own."""
-        variety = self.sampling["variety"] if variety is None else variety
-        if not (isinstance(variety, int | float) and 0 <= variety < float("inf")):
-            raise ValueError(f"variety is {variety!r}; expected a finite number of at least 0.")
-        parts = {"gaussian": self.gaussian, "buffer": self.buffer, "randomness": randomness}
-        return start_chains(kind, n, condition=condition, images=images, variety=variety, **parts)
+        rows: Sequence[int] | None = None,
+        **changes: object,
+    ) -> Chains:
+        """`n` fresh chains of this model: see `Chains.begin`."""
+        return Chains.begin(self, condition, n, seed, images, rows, **changes)
 
     @classmethod
     def read(cls, directory: Path | str, device: torch.device | str = "cpu") -> Bundle:
@@ -127,7 +140,7 @@ class Bundle:
             config=config,
             model=build_model(config["model"], directory / WEIGHTS).to(device),
             gaussian=LowRankGaussian.load(directory / START).to(device),
-            buffer=JointBuffer.load(directory / BUFFER),
+            buffer=JointBuffer.load(directory / BUFFER) if BUFFER in config["files"] else None,
             support=Support.load(directory / SUPPORT),
             reports={name: read_json(path) for name in REPORTS if (path := directory / f"{name}.json").is_file()},
             directory=directory,
@@ -138,14 +151,16 @@ class Bundle:
     def check(self) -> None:
         """Refuse parts that do not belong together, or weights that are not finite."""
         check_weights(self.model)
+        _ = self.data, self.sampling  # both refuse what no screen could show
         shape, names = (3, self.model.image_size, self.model.image_size), self.model.names
-        parts = (
+        parts = [
             ("start distribution", tuple(self.gaussian.mean.shape), shape),
             ("start distribution's labels", tuple(self.gaussian.label_mean.shape), (len(names),)),
-            ("buffer's images", tuple(self.buffer.images.shape[1:]), shape),
-            ("buffer's labels", tuple(self.buffer.labels.shape[1:]), (len(names),)),
             ("table of training labels", tuple(self.support.names), names),
-        )
+        ]
+        if self.buffer is not None:
+            parts.append(("buffer's images", tuple(self.buffer.images.shape[1:]), shape))
+            parts.append(("buffer's labels", tuple(self.buffer.labels.shape[1:]), (len(names),)))
         for part, found, expected in parts:
             if found != expected:
                 raise ValueError(f"The {part} of {self.name!r} is over {found}; its model expects {expected}.")
@@ -159,11 +174,13 @@ class Bundle:
         weights = {name: value.half().contiguous() for name, value in self.model.state_dict().items()}
         save_file(weights, directory / WEIGHTS)
         self.gaussian.save(directory / START)
-        self.buffer.save(directory / BUFFER)
         self.support.save(directory / SUPPORT)
-        files = {name: file_facts(directory / name) for name in BINARY_FILES}
+        if self.buffer is not None:
+            self.buffer.save(directory / BUFFER)
+        names = [*NEEDED_FILES, BUFFER] if self.buffer is not None else NEEDED_FILES
+        files = {name: file_facts(directory / name) for name in names}
         config = self.config | {
-            "format": FORMAT,
+            "format": FORMATS[-1],
             "name": self.name,
             "model": self.model.config(),
             "sampling": self.sampling,
@@ -173,16 +190,29 @@ class Bundle:
         for name, report in self.reports.items():
             write_json(directory / f"{name}.json", report)
 
+    def push_to_hub(self, repository: str, private: bool = False) -> str:
+        """Publish the model's directory as owner/name, in one commit; returns its id. Needs evaluation and card.
+
+        Not huggingface_hub's `ModelHubMixin`, for the reasons in `jem_core.hub`.
+        """
+        from jem_core.publishing import gather, push
+
+        if self.directory is None:
+            raise ValueError(f"{self.name!r} was never written to a directory; write it and evaluate it first.")
+        return push(gather(self.directory), repository, private)
+
 
 def read_config(directory: Path) -> dict:
     path = directory / "config.json"
     if not path.is_file():
-        raise ValueError(f"{directory} is no model directory: it has no config.json.")
+        raise ValueError(f"{directory} is not a model directory: it has no config.json.")
     config = read_json(path)
-    if not isinstance(config, dict) or config.get("format") != FORMAT or not isinstance(config.get("model"), dict):
-        raise ValueError(f"{path} is not of format {FORMAT}; it was written by another version or another program.")
-    files = config.get("files") if isinstance(config.get("files"), dict) else {}
-    for name in {*BINARY_FILES, *files}:
+    if not isinstance(config, dict) or config.get("format") not in FORMATS or not isinstance(config.get("model"), dict):
+        known = " or ".join(map(str, FORMATS))
+        raise ValueError(f"{path} is not of format {known}; it was written by another version or another program.")
+    listed = config.get("files")
+    files = listed if isinstance(listed, dict) else {}
+    for name in {*NEEDED_FILES, *files}:
         facts = files.get(name)
         if not isinstance(facts, dict) or not {"size", "sha256"} <= set(facts) or Path(name).name != name:
             raise ValueError(f"{path} does not say the size and hash of {name}, a file beside it.")
@@ -193,12 +223,21 @@ def build_model(facts: dict, weights: Path) -> JointEnergyModel:
     """The network with these weights, frozen. Nothing is allocated before the file proves to hold what it should."""
     try:
         with torch.device("meta"):
-            model = JointEnergyModel(**facts)
+            model = build_network(facts)
         tensors = {name: value.float() for name, value in load_file(weights).items()}
         model.load_state_dict(tensors, strict=True, assign=True)
     except (TypeError, RuntimeError, SafetensorError) as error:
         raise ValueError(f"{weights.name} does not hold the weights that config.json describes: {error}") from error
-    return model.to(memory_format=torch.channels_last).eval().requires_grad_(False)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model.eval().requires_grad_(False)
+
+
+def sampling_of(config: Mapping, levels: bool) -> dict:
+    """The sampling settings of a model from its config, defaults filled in, each checked."""
+    own = config.get("sampling", {})
+    if not isinstance(own, Mapping):
+        raise ValueError(f"The config's sampling is a {type(own).__name__}; expected settings with values.")
+    return defaults(levels) | check_settings(own, levels)
 
 
 def read_json(path: Path) -> dict:
@@ -206,7 +245,7 @@ def read_json(path: Path) -> dict:
     try:
         return json.loads(path.read_text())
     except ValueError as error:
-        raise ValueError(f"{path} is no readable JSON: {error}.") from error
+        raise ValueError(f"{path} is not readable JSON: {error}.") from error
 
 
 def check_file(path: Path, facts: dict) -> None:
@@ -221,7 +260,15 @@ def check_file(path: Path, facts: dict) -> None:
 
 
 def file_facts(path: Path) -> dict:
-    return {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    facts = path.stat()
+    return {"size": facts.st_size, "sha256": _sha256(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)}
+
+
+@lru_cache(maxsize=256)
+def _sha256(path: Path, *_: int) -> str:
+    """Hashed once, however often a file that did not change is checked: its size, time and number are in the key."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, value: dict) -> None:

@@ -1,33 +1,27 @@
-"""The calibration file: what held-out images answered when the model said so, and how unusual an image is.
+"""The calibration file: how often test images had an attribute when the model said so, and the gate of `typicality`.
 
-Bins are of equal mass on P(y = 1), so that every bin speaks for about as many images; the interval of a bin's positive
-rate is Wilson's. The gate keeps quantiles of log p~(x) and of its gradient norm among held-out images: an image far out
-in either tail is unlike anything that the percentages were measured on.
+Bins are of equal mass on P(y = 1), so that every bin speaks for about as many images, and none spans half of the range:
+what holds for 20 % says nothing about 80 %. The interval of a bin's positive rate is Wilson's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
-from typing import NamedTuple
+from dataclasses import dataclass
+from math import log2, sqrt
 
 import numpy as np
-import torch
-from sklearn.metrics import roc_auc_score
-from torch import Tensor
 
-from jem_core.draws import DRAWS, density_figures
 from jem_core.metrics import BINS, check_predictions, ece, ece_adaptive, ece_paper, rounded
-from jem_core.model import JointEnergyModel
-from jem_core.random import generator
 
-FORMAT = 1
+FORMAT = 2
+ALL = "all"  # the entry of all attributes together
 BINS_ATTRIBUTE, BINS_ALL = 12, 20
-PERCENTS = np.linspace(0, 100, 201)
-UNUSUAL, UNLIKE = 0.05, 0.01  # two-sided tail shares: below the first "unusual", below the second "unlike"
-VERDICTS = ("inside", "unusual", "unlike")
-SIDES = ("score", "gradient_norm")
+WIDEST = 0.5  # of a bin: from here on it is split at its middle
+WIDE = 0.2  # from here on it is split where both halves have enough images
+FEWEST = 30  # images below which a rate says nothing
 _Z = 1.959964  # 97.5 % of a standard normal
+_FLOOR = 1e-4  # probabilities nearer to 0 or 1 than this are all equally sure
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
@@ -43,28 +37,47 @@ def wilson(count: int, n: int) -> tuple[float, float]:
 def equal_mass_bins(p: np.ndarray, y: np.ndarray, bins: int) -> dict[str, list]:
     """Bins of about equal count over P(y = 1): bin i holds edges[i] <= p < edges[i + 1], the last one p = 1 too.
 
-    Equal predictions stay together, so there may be fewer bins than asked for.
+    Equal predictions stay together, so there may be fewer bins than asked for; a wide bin is split, so there may be
+    more. One that spans half of the range is split in any case; an empty half has None as its mean and rate.
     """
     check_predictions(p, y)
     inner = np.quantile(p, np.linspace(0, 1, bins + 1)[1:-1])
     edges = np.unique(np.concatenate([[0.0], inner[(inner > 0) & (inner < 1)], [1.0]]).round(6))
-    bin_of = np.searchsorted(edges, p, side="right").clip(1, len(edges) - 1) - 1
-    count = np.bincount(bin_of, minlength=len(edges) - 1)
+    count = np.bincount(_bin_of(edges, p), minlength=len(edges) - 1)
     if (count == 0).any():  # rounding or ties emptied a bin: give its span to the one below
         edges = np.concatenate([[0.0], edges[1:-1][count[1:] > 0], [1.0]])
-        bin_of = np.searchsorted(edges, p, side="right").clip(1, len(edges) - 1) - 1
-        count = np.bincount(bin_of, minlength=len(edges) - 1)
+    edges = _split(edges, p)
+    bin_of = _bin_of(edges, p)
+    count = np.bincount(bin_of, minlength=len(edges) - 1)
     positive = np.bincount(bin_of, weights=y, minlength=len(count)).astype(int)
-    mean = np.bincount(bin_of, weights=p, minlength=len(count)) / np.maximum(count, 1)
+    total = np.bincount(bin_of, weights=p, minlength=len(count))
     intervals = [wilson(hits, n) for hits, n in zip(positive.tolist(), count.tolist(), strict=True)]
     return {
         "edges": [rounded(edge) for edge in edges],
         "count": count.tolist(),
-        "mean_prediction": [rounded(value) for value in mean],
-        "positive_rate": [rounded(value) for value in positive / np.maximum(count, 1)],
+        "mean_prediction": [rounded(value / n) if n else None for value, n in zip(total, count, strict=True)],
+        "positive_rate": [rounded(value / n) if n else None for value, n in zip(positive, count, strict=True)],
         "low": [low for low, _ in intervals],
         "high": [high for _, high in intervals],
     }
+
+
+def _bin_of(edges: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return np.searchsorted(edges, p, side="right").clip(1, len(edges) - 1) - 1
+
+
+def _split(edges: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The edges with one more in the middle of every span that is too wide, until none is."""
+    found, waiting = [0.0], [tuple(pair) for pair in zip(edges[-2::-1].tolist(), edges[:0:-1].tolist(), strict=True)]
+    while waiting:
+        low, high = waiting.pop()
+        middle = (low + high) / 2
+        fewest = min(((low <= p) & (p < middle)).sum(), ((middle <= p) & (p <= high)).sum())
+        if high - low >= WIDEST or (high - low >= WIDE and fewest >= FEWEST):
+            waiting += [(middle, high), (low, middle)]
+        else:
+            found.append(high)
+    return np.asarray(found)
 
 
 def find_bin(edges: Sequence[float], probability: float) -> int:
@@ -97,93 +110,79 @@ def calibration_report(p: np.ndarray, labels: np.ndarray, names: Sequence[str]) 
     return {
         "format": FORMAT,
         "images": len(p),
-        "draws": DRAWS,
         "note": "Together the labels of one image count separately, so those intervals are narrower than images allow.",
-        "all": reliability(p[known], labels[known], BINS_ALL),
+        ALL: reliability(p[known], labels[known], BINS_ALL),
         "attributes": attributes,
     }
 
 
-class Reading(NamedTuple):
-    """Where one image stands among held-out images."""
+@dataclass(frozen=True)
+class Row:
+    """One attribute: what is said of it, and how often that was so among test images."""
 
-    score_percentile: float
-    gradient_percentile: float
-    tail: float  # the smaller two-sided tail share of the two, 0 to 1
-    verdict: str  # "inside", "unusual" or "unlike"
+    name: str
+    probability: float
+    base_rate: float | None = None  # of the attribute among test images
+    span: tuple[float, float] | None = None  # the bin of predictions that this one falls into
+    count: int = 0  # test images in it
+    rate: float | None = None  # the share of them that has the attribute
+    interval: tuple[float, float] | None = None  # Wilson, 95 %
+    surprise: float = 0.0  # bits
 
-
-def percentile(value: float, quantiles: Sequence[float]) -> float:
-    """The percentage of held-out images below a value, from their quantiles at PERCENTS."""
-    return float(np.interp(value, quantiles, PERCENTS))
-
-
-def read_gate(gate: Mapping, score: float, gradient_norm: float) -> Reading:
-    """Two-sided: a very likely image (a flat colour, say) is as strange as an unlikely one."""
-    ranks = [
-        percentile(value, gate[side]["quantiles"]) for side, value in zip(SIDES, (score, gradient_norm), strict=True)
-    ]
-    tail = float(_tails(gate, np.array([score]), np.array([gradient_norm]))[0])
-    verdict = VERDICTS[0] if tail >= UNUSUAL else VERDICTS[1] if tail >= UNLIKE else VERDICTS[2]
-    return Reading(ranks[0], ranks[1], tail, verdict)
+    @property
+    def enough(self) -> bool:
+        return self.count >= FEWEST
 
 
-def _tails(gate: Mapping, scores: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    below = [
-        np.interp(value, gate[side]["quantiles"], PERCENTS / 100)
-        for side, value in zip(SIDES, (scores, norms), strict=True)
-    ]
-    return np.minimum.reduce([2 * np.minimum(share, 1 - share) for share in below]).clip(0, 1)
+class Calibration:
+    """The one reader of a calibration file."""
 
+    def __init__(self, report: Mapping) -> None:
+        self.report = report
 
-def make_gate(scores: np.ndarray, norms: np.ndarray) -> dict:
-    """Quantiles of both figures on held-out images."""
-    gate: dict = {"percents": PERCENTS.tolist(), "images": len(scores), "unusual": UNUSUAL, "unlike": UNLIKE}
-    for side, values in zip(SIDES, (scores, norms), strict=True):
-        gate[side] = {"quantiles": [rounded(value) for value in np.quantile(values.astype(np.float64), PERCENTS / 100)]}
-    return gate
+    @property
+    def images(self) -> int:
+        return self.report["images"]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.report["attributes"])
 
-def strangers(images: Tensor, seed: int = 0) -> dict[str, Tensor]:
-    """What a visitor may show instead: noise, a flat colour, the pictures upside down. uint8, as many as images."""
-    randomness = generator(seed)
-    flat = torch.randint(0, 256, (len(images), 3, 1, 1), generator=randomness).expand_as(images)
-    return {
-        "noise": torch.randint(0, 256, images.shape, generator=randomness).byte(),
-        "flat colour": flat.byte(),
-        "upside down": images.flip(-1, -2),
-        "turned by a quarter": images.rot90(1, (-2, -1)).contiguous(),
-    }
+    @property
+    def gate(self) -> Mapping | None:
+        return self.report.get("gate")
 
+    def part(self, attribute: str = ALL) -> Mapping:
+        """Bins, errors and histogram of one attribute, or of all together."""
+        if attribute == ALL:
+            return self.report[ALL]
+        if attribute not in self.names:
+            raise ValueError(
+                f"There is no calibration for {attribute!r}; choose one of {', '.join([ALL, *self.names])}."
+            )
+        return self.report["attributes"][attribute]
 
-def gate_report(
-    model: JointEnergyModel, held_out: Tensor, others_from: Tensor, other: Tensor | None = None, seed: int = 0
-) -> dict:
-    """The gate from one half of the held-out images, its AUROC with the other half as the ordinary ones.
-
-    AUROC: how often the gate finds a stranger more extreme than an ordinary image.
-    """
-    gate = make_gate(*(figures.cpu().numpy() for figures in density_figures(model, held_out)))
-    ordinary = [figures.cpu().numpy() for figures in density_figures(model, others_from)]
-    unknown = strangers(others_from, seed) | ({} if other is None else {"the other data set": other})
-    gate["auroc"] = {}
-    for name, images in unknown.items():
-        figures = [values.cpu().numpy() for values in density_figures(model, images)]
-        gate["auroc"][name] = _gate_auroc(gate, ordinary, figures)
-    worst = min(entry["value"] for entry in gate["auroc"].values())
-    gate["ordinary_images"] = len(others_from)
-    gate["ordinary_share"] = {
-        verdict: rounded(
-            float(np.mean([read_gate(gate, s, g).verdict == verdict for s, g in zip(*ordinary, strict=True)]))
+    def row(self, name: str, probability: float) -> Row:
+        """What the file says of this prediction."""
+        if name not in self.names:
+            return Row(name, probability)
+        bins = self.part(name)["bins"]
+        i = find_bin(bins["edges"], probability)
+        pairs = zip(bins["positive_rate"], bins["count"], strict=True)
+        base = sum(rate * n for rate, n in pairs if n) / sum(bins["count"])
+        return Row(
+            name=name,
+            probability=probability,
+            base_rate=base,
+            span=(bins["edges"][i], bins["edges"][i + 1]),
+            count=bins["count"][i],
+            rate=bins["positive_rate"][i],
+            interval=(bins["low"][i], bins["high"][i]),
+            surprise=surprise(probability, base),
         )
-        for verdict in VERDICTS
-    }
-    gate["worst_auroc"] = rounded(worst)
-    return gate
 
 
-def _gate_auroc(gate: Mapping, ordinary: Sequence[np.ndarray], strange: Sequence[np.ndarray]) -> dict:
-    truth = np.concatenate([np.zeros(len(ordinary[0])), np.ones(len(strange[0]))])
-    values = np.concatenate([-_tails(gate, *ordinary), -_tails(gate, *strange)])
-    caught = float(np.mean(_tails(gate, *strange) < UNLIKE))
-    return {"value": rounded(roc_auc_score(truth, values)), "images": len(strange[0]), "found_unlike": rounded(caught)}
+def surprise(probability: float, base_rate: float) -> float:
+    """How far the answer is from what is usual: the divergence of the two coins, in bits."""
+    p, q = (min(max(value, _FLOOR), 1 - _FLOOR) for value in (probability, base_rate))
+    return p * log2(p / q) + (1 - p) * log2((1 - p) / (1 - q))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import overload
 
 import numpy as np
 import torch
@@ -42,15 +43,15 @@ class Condition:
         return cls(tuple(names), tuple(FREE if value is None else value for value in values))
 
     @classmethod
-    def from_lists(cls, names: Sequence[str], wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> Condition:
+    def from_lists(cls, names: Sequence[str], required: Iterable[str] = (), excluded: Iterable[str] = ()) -> Condition:
         """From the names to have and the names not to have."""
-        wanted, unwanted = list(wanted), list(unwanted)
-        for name in wanted + unwanted:
+        required, excluded = list(required), list(excluded)
+        for name in required + excluded:
             check_name(name, names)
-        both = sorted(set(wanted) & set(unwanted))
+        both = sorted(set(required) & set(excluded))
         if both:
             raise ValueError(f"{both[0]} is asked for both with and without; choose one of the two, or leave it free.")
-        return cls.from_dict(names, {name: True for name in wanted} | {name: False for name in unwanted})
+        return cls.from_dict(names, {name: True for name in required} | {name: False for name in excluded})
 
     @classmethod
     def from_tensor(cls, names: Sequence[str], values: Tensor) -> Condition:
@@ -60,17 +61,23 @@ class Condition:
         return cls(tuple(names), tuple(values.tolist()))
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def required(self) -> tuple[str, ...]:
         return tuple(name for name, value in zip(self.names, self.values, strict=True) if value == WITH)
 
     @property
-    def unwanted(self) -> tuple[str, ...]:
+    def excluded(self) -> tuple[str, ...]:
         return tuple(name for name, value in zip(self.names, self.values, strict=True) if value == WITHOUT)
 
     def tensor(self, n: int | None = None, device: torch.device | str = "cpu") -> Tensor:
         """The values as int64: (K,), or (n, K) for n chains that share the condition."""
         values = torch.tensor(self.values, dtype=torch.int64, device=device)
         return values if n is None else values.expand(n, -1).clone()
+
+    @overload
+    def matches(self, labels: Tensor) -> Tensor: ...
+
+    @overload
+    def matches(self, labels: np.ndarray) -> np.ndarray: ...
 
     def matches(self, labels: Tensor | np.ndarray) -> Tensor | np.ndarray:
         """Which rows of labels (N, K) have every asked value; an unknown label (-1) does not match."""
@@ -82,9 +89,9 @@ class Condition:
         return ((labels == asked) | (asked == FREE)).all(dim=-1)
 
     def __str__(self) -> str:
-        wanted = " and ".join(map(plain, self.wanted))
-        unwanted = " or ".join(map(plain, self.unwanted))
-        parts = [wanted] * bool(wanted) + [f"not {unwanted}"] * bool(unwanted)
+        required = " and ".join(map(plain, self.required))
+        excluded = " or ".join(map(plain, self.excluded))
+        parts = [required] * bool(required) + [f"not {excluded}"] * bool(excluded)
         return ", ".join(parts) or "anything"
 
 
@@ -93,10 +100,10 @@ def plain(name: str) -> str:
     return name.replace("_", " ")
 
 
-def check_name(name: str, names: Sequence[str]) -> None:
-    """Refuse an unknown attribute with the nearest valid names."""
+def check_name(name: str, names: Sequence[str]) -> str:
+    """The name; an unknown attribute is refused with the nearest valid names."""
     if name in names:
-        return
+        return name
     lower = {known.lower(): known for known in names}
     near = get_close_matches(str(name).lower()[:100], lower, n=3, cutoff=0.4)
     choices = " or ".join(lower[key] for key in near) if near else ", ".join(names)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from jem_core.networks import NETWORKS
+from jem_core.objectives import find_objective
 from jem_core.precision import PRECISIONS
 
 CHOICES = {
-    "objective": ("supervised", "jem", "gibbs-jem"),
+    "network": tuple(NETWORKS),
     "chains": ("joint", "semi-conditional"),
     "negative_labels": ("sampled", "marginalized"),
     "buffer_policy": ("ring", "reservoir", "in-place"),
     "start": ("conditional", "informed", "uniform"),
-    "schedule": ("constant", "cosine", "steps"),
-    "precision": PRECISIONS,
+    "schedule": ("constant", "cosine", "steps", "hold"),
+    "precision": (*PRECISIONS, "fastest"),
 }
 AT_LEAST_ONE = {
     "iterations",
@@ -34,12 +37,15 @@ AT_LEAST_ONE = {
     "entropy_samples",
     "guard_window",
     "guard_snapshot",
+    "guard_calm",
     "guard_contrast",
     "keep_checkpoints",
     "evaluate_every",
     "sample_steps",
 }
 SHARES = {
+    "free_share",
+    "full_share",
     "fresh_fraction",
     "switch_fraction",
     "chain_blur",
@@ -51,6 +57,7 @@ SHARES = {
     "adam_beta1",
     "adam_beta2",
 }
+ANY_SIGN = {"noise_mean"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +66,14 @@ class TrainConfig:
 
     # What is learned.
     objective: str = "gibbs-jem"
+    network: str = "paper"
     chains: str = "semi-conditional"  # joint: the paper's sampler; semi-conditional: a condition of its own a chain
     negative_labels: str = "sampled"  # the label noise steadies training of joint chains
     cross_entropy_weight: float = 1.0  # of -log p(y | x); 1 is the likelihood
-    width: int = 32
+    width: int = 32  # of the paper's network
+    widths: tuple[int, ...] = (32, 64, 128, 192)  # of the residual network, from the finest resolution to the coarsest
+    blocks: tuple[int, ...] = (1, 1, 2, 1)  # at each resolution
+    attention: int = 8  # side of the resolution at which places look at each other; 0: none
     fold: int = 1  # side of the squares of pixels that enter as one; 2: 64 px at the cost of 32 px
     init_gain: float = 1.6  # of the first weights (see `init_weights`); 0: PyTorch's default, the paper's
     seed: int = 0
@@ -73,7 +84,10 @@ class TrainConfig:
     chain_count: int = 0  # chains of an iteration; 0: as many as images. An image costs a tenth of a chain
     learning_rate: float = 2e-4
     warmup_iterations: int = 50
-    schedule: str = "cosine"  # to final_rate of the rate; steps: times decay_factor at each of decay_at
+    schedule: str = (
+        "cosine"  # to final_rate of the rate; steps: times decay_factor at each of decay_at; hold: constant,
+    )
+    # then down to final_rate over the last final_phase of the run, so that a run can be made longer at any time
     final_rate: float = 0.05
     decay_at: tuple[int, ...] = ()
     decay_factor: float = 0.3
@@ -85,6 +99,13 @@ class TrainConfig:
     grad_norm_clip: float = 0.5  # 0 is off
     ema: float = 0.999
     data_noise: float = 0.03  # after dequantization; smooths the energy between training images
+
+    # Noise levels and conditions of an iteration (objective denoising).
+    noise_mean: float = 0.0  # of ln sigma. Attributes are decided at sigma 2 to 10, which EDM's -1.2 hardly trains
+    noise_spread: float = 1.6
+    free_share: float = 0.25  # of the rows that are denoised given no label
+    full_share: float = 0.2  # given all; the others 1 to max_conditions
+    data_flip: bool = False  # mirror pictures at random, where the data allow it
 
     # The chains of an iteration.
     langevin_steps: int = 10
@@ -103,7 +124,7 @@ class TrainConfig:
     fresh_fraction: float = 0.05
     buffer_size: int = 1000
     buffer_policy: str = "in-place"
-    max_conditions: int = 4  # attributes that a semi-conditional chain is asked for, 0 to this many
+    max_conditions: int = 4  # attributes that a semi-conditional chain is asked for, 0 to this many; of denoising 1 to
     switch_fraction: float = 0.05  # of the buffer's chains that get a new condition: what a visitor's toggle does
     chain_flip: bool = False
     chain_blur: float = 0.1  # probability an image at the buffer draw
@@ -127,6 +148,7 @@ class TrainConfig:
     guard_window: int = 20
     guard_snapshot: int = 100  # iterations between two good states kept for a roll-back
     guard_trips: int = 6  # roll-backs before giving up
+    guard_calm: int = 1000  # iterations without trouble after which one roll-back is forgiven, its halved rate with it
 
     # What is kept and shown.
     checkpoint_minutes: float = 5.0
@@ -134,8 +156,9 @@ class TrainConfig:
     evaluate_every: int = 500  # iterations between two looks at held-out accuracy
     picture_minutes: float = 5.0
     sample_steps: int = 60  # of a picture's fresh chains, and the default of the finished model
+    sample_guidance: float = 4.0  # likewise, of denoising
     threads: int = 0  # 0: as torch chooses
-    precision: str = "float32"  # bfloat16: mixed precision, quicker where the hardware has it
+    precision: str = "float32"  # bfloat16: mixed precision; fastest: that where the hardware has it
     compile: bool = False  # torch.compile on CUDA
 
     def __post_init__(self) -> None:
@@ -143,14 +166,31 @@ class TrainConfig:
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}.")
         for name, value in self.to_dict().items():
-            if isinstance(value, int | float) and not 0 <= value < math.inf:
-                raise ValueError(f"{name} is {value}; expected a finite number of at least 0.")
+            least = -math.inf if name in ANY_SIGN else 0
+            if isinstance(value, int | float) and not (least <= value < math.inf and math.isfinite(value)):
+                raise ValueError(f"{name} is {value}; expected a finite number{' of at least 0' if not least else ''}.")
             if name in AT_LEAST_ONE and value < 1:
                 raise ValueError(f"{name} is {value}; expected at least 1.")
             if name in SHARES and value > 1:
                 raise ValueError(f"{name} is {value}; expected a number between 0 and 1.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate is {self.learning_rate}; expected a number above 0.")
+        if self.free_share + self.full_share > 1:
+            raise ValueError(
+                f"free_share and full_share are {self.free_share + self.full_share:g} together; expected at most 1."
+            )
+        if find_objective(self.objective).levels != NETWORKS[self.network].levels:
+            fitting = [name for name, kind in NETWORKS.items() if kind.levels != NETWORKS[self.network].levels]
+            raise ValueError(
+                f"The objective {self.objective} cannot train network {self.network}; choose {' or '.join(fitting)}."
+            )
+        if NETWORKS[self.network].levels and self.supervised_iterations:
+            raise ValueError(
+                f"supervised_iterations is {self.supervised_iterations}; expected 0, "
+                "since networks with noise levels have no warm start."
+            )
+        if NETWORKS[self.network].levels and self.max_conditions < 1:
+            raise ValueError(f"max_conditions is {self.max_conditions}; denoising expects at least 1.")
 
     def rate_at(self, iteration: int) -> float:
         """The learning rate of an iteration, before the guard's halvings."""
@@ -158,10 +198,18 @@ class TrainConfig:
             return self.learning_rate * (iteration + 1) / self.warmup_iterations
         if self.schedule == "steps":
             return self.learning_rate * self.decay_factor ** sum(iteration >= at for at in self.decay_at)
+        if self.schedule == "hold":
+            left = (1 - iteration / self.iterations) / max(self.final_phase, 1e-9)
+            return self.learning_rate * max(self.final_rate, min(1.0, left))
         if self.schedule == "cosine":
             share = (1 + math.cos(math.pi * min(1.0, iteration / self.iterations))) / 2
             return self.learning_rate * (self.final_rate + (1 - self.final_rate) * share)
         return self.learning_rate
+
+    def network_facts(self, names: Sequence[str], image_size: int) -> dict:
+        """What `build_network` takes to build this run's network."""
+        own = {name: getattr(self, name) for name in NETWORKS[self.network].shape_keys}
+        return {"network": self.network, "names": list(names), "image_size": image_size, "fold": self.fold, **own}
 
     def steps_at(self, iteration: int) -> int:
         """Langevin steps of an iteration: more in the final phase, where asked for."""
@@ -175,7 +223,7 @@ class TrainConfig:
 def make_config(values: Mapping[str, object]) -> TrainConfig:
     """A config from keys and values; an unknown key or a value of the wrong type is an error by name."""
     fields = {field.name: field for field in dataclasses.fields(TrainConfig)}
-    chosen = {}
+    chosen: dict[str, Any] = {}
     for key, value in values.items():
         name = str(key).replace("-", "_")
         if name not in fields:
@@ -190,7 +238,7 @@ def read_config(path: Path, overrides: Mapping[str, object] = {}) -> TrainConfig
     try:
         values = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is no readable YAML: {error}") from error
+        raise ValueError(f"{path} is not readable YAML: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds {type(values).__name__}; expected keys and values.")
     return make_config(values | {key.replace("-", "_"): value for key, value in overrides.items()})

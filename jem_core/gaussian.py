@@ -93,6 +93,11 @@ class LowRankGaussian:
             x += normal(shape, randomness, self.mean.device) * (self.residual_std * grain)
         return x.clamp_(0, 1)
 
+    def mean_image(self, condition: Tensor) -> Tensor:
+        """The mean of images given the asked labels (n, K), in [0, 1] up to what a linear fit overshoots."""
+        nothing = self.mean.new_zeros((len(condition), len(self.scales)))
+        return self.mean + (self._given(condition, nothing) @ self.basis).view(-1, *self.mean.shape)
+
     def _given(self, condition: Tensor, noise: Tensor) -> Tensor:
         """Coordinates z given labels y_c, under the Gaussian of both, from standard normal noise.
 
@@ -102,8 +107,8 @@ class LowRankGaussian:
             expected = (len(noise), len(self.label_mean))
             raise ValueError(f"The condition is {tuple(condition.shape)}; this start expects {expected}.")
         along = noise * self.scales
-        for wish in condition.unique(dim=0):
-            asked, rows = wish != FREE, (condition == wish).all(dim=1)
+        for row in condition.unique(dim=0):
+            asked, rows = row != FREE, (condition == row).all(dim=1)
             if not asked.any():
                 continue
             cross = self.cross_cov[:, asked].double()
@@ -112,7 +117,7 @@ class LowRankGaussian:
             slope = torch.linalg.solve(own, cross.T).T
             left = self.scales.double().square().diag() - slope @ cross.T
             left.diagonal().add_(1e-6 * left.diagonal().max())  # rounding must not make it indefinite
-            mean = slope @ (wish - self.label_mean)[asked].double()
+            mean = slope @ (row - self.label_mean)[asked].double()
             along[rows] = (mean + noise[rows].double() @ torch.linalg.cholesky(left).T).float()
         return along
 

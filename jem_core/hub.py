@@ -11,13 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from jem_core.bundle import Bundle, check_file, read_config
+from jem_core.places import ASSETS
 
-BUNDLED = Path(__file__).parent.parent / "assets" / "models"
+BUNDLED = ASSETS / "models"
 CONFIG, PREFIX = "config.json", "hf-hub:"
 HUB_NAME = re.compile(r"hf-hub:(?P<repo>\w[\w.-]*/\w[\w.-]*)(?:@(?P<revision>\w[\w./-]*))?", re.ASCII)
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -69,9 +70,9 @@ def fetch(repo: str, revision: str = "main", progress: Progress | None = None) -
     try:
         commit = _commit(repo, revision)
         directory = _download(repo, commit, CONFIG, CONFIG_BYTES, None).parent
-        wanted = listed_files(directory)
-        count = _Count(sum(facts["size"] for facts in wanted.values()), progress)
-        for name, facts in wanted.items():
+        listed = listed_files(directory)
+        count = _Count(sum(facts["size"] for facts in listed.values()), progress)
+        for name, facts in listed.items():
             _download_checked(repo, commit, name, facts, count)
         if find_cached(repo, revision) != directory:
             # Asking by the revision's name moves the cache's pointer; last, so that a download that breaks off does
@@ -145,8 +146,8 @@ def _commit(repo: str, revision: str) -> str:
         return get_hf_file_metadata(hf_hub_url(repo, CONFIG, revision=revision), timeout=ANSWER_SECONDS).commit_hash
 
     commit = _in_words(repo, revision, CONFIG, ANSWER_SECONDS + 0.5, ask)
-    if not COMMIT.fullmatch(commit or ""):
-        raise HubUnreachable(f"What answered for {PREFIX}{repo} is no Hub: it names no commit")
+    if commit is None or not COMMIT.fullmatch(commit):
+        raise HubUnreachable(f"What answered for {PREFIX}{repo} is not a Hub: it does not name a commit")
     return commit
 
 
@@ -169,10 +170,10 @@ def _download(repo: str, revision: str, name: str, limit: int, count: _Count | N
     from huggingface_hub.utils import tqdm
 
     class Bar(tqdm):
-        def __init__(self, *args, total: int | None = None, disable: bool | None = None, **options) -> None:
+        def __init__(self, *args: Any, total: int | None = None, disable: bool | None = None, **more: Any) -> None:
             _refuse_above(limit, total or 0, name)
             silent = count is None or count.progress is not None
-            super().__init__(*args, total=total, disable=True if silent else disable, **options)
+            super().__init__(*args, total=total, disable=True if silent else disable, **more)
             self.received = 0
 
         def update(self, n: float | None = 1) -> bool | None:

@@ -195,7 +195,7 @@ def _inspect_png(data: bytes) -> tuple[Header, int]:
         elif name[:1].isupper():  # a chunk that a reader must know
             raise _cut_short("PNG")
         at = end
-        if name == b"IEND":
+        if name == b"IEND" and size is not None:
             return Header("PNG", *size, orientation, b"".join(parts)), at
     raise _cut_short("PNG")
 

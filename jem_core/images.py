@@ -4,19 +4,26 @@ The kind of file is decided from its bytes. Size in bytes and in pixels is check
 are taken as they are stored; colour profiles are metadata and go with the rest of it.
 """
 
+from __future__ import annotations
+
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from PIL import Image
 
 from jem_core.image_format import Header, ImageError, inspect
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["CROPS", "ImageError", "read_image", "to_tensor"]
 
 MAX_BYTES = 64 * 2**20
-MAX_PIXELS = 64_000_000
+# By what a decoder needs for each: a JPEG is decoded at a reduced size, a PNG whole, a WebP whole and twice over, and
+# forty bytes of WebP can state the largest size.
+MAX_PIXELS = {"JPEG": 64_000_000, "PNG": 25_000_000, "WebP": 16_000_000}
 MAX_SIDE = 65_535  # the longest side JPEG can state; PNG could state a strip one pixel high and millions wide
 # Larger pictures are returned reduced to this side: no model here looks at more than a few hundred pixels of a face.
 WORKING_SIDE = 2048
@@ -39,22 +46,21 @@ def read_image(
     source: bytes | Path,
     *,
     max_bytes: int = MAX_BYTES,
-    max_pixels: int = MAX_PIXELS,
     working_side: int = WORKING_SIDE,
 ) -> Image.Image:
-    """An upright RGB picture of at most `working_side` pixels a side, without metadata; ImageError if refused.
+    """An upright RGB picture of at most `working_side` pixels per side, without metadata; ImageError if refused.
 
     JPEG, PNG and WebP are read. Alpha is laid on white, 16 bits become 8, the first frame stands for an animation.
     """
     header = inspect(_read_bytes(source, max_bytes))
     width, height, pixels = header.width, header.height, header.width * header.height
-    if pixels > max_pixels:
+    if pixels > MAX_PIXELS[header.format]:
         raise ImageError(
-            f"The picture is {width} by {height} pixels ({pixels / 1e6:.0f} megapixels); "
-            f"at most {max_pixels / 1e6:.0f} megapixels are read."
+            f"The {header.format} picture is {width} by {height} pixels ({pixels / 1e6:.0f} megapixels); "
+            f"at most {MAX_PIXELS[header.format] / 1e6:.0f} megapixels of a {header.format} are read."
         )
     if max(width, height) > MAX_SIDE:
-        raise ImageError(f"The picture is {width} by {height} pixels; at most {MAX_SIDE} a side are read.")
+        raise ImageError(f"The picture is {width} by {height} pixels; at most {MAX_SIDE} per side are read.")
     try:
         image = _decode(header, working_side)
     except Exception as error:  # decoders fail on hostile bytes in more ways than can be listed; all mean the same
@@ -83,6 +89,8 @@ def to_tensor(image: Image.Image, size: int, crop: str = "centre") -> torch.Tens
         left, top = (width - side) // 2, (height - side) // 2
         image = image.crop((left, top, left + side, top + side))
     image = image.resize((size, size), Image.Resampling.BILINEAR)
+    import torch  # here: a process that only decodes does without it
+
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 

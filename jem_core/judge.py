@@ -65,7 +65,7 @@ class Judge(nn.Module):
         self.blocks = nn.Sequential(*(_Block(a, b) for a, b in pairwise(channels)))
         self.head = nn.Linear(2 * channels[-1], len(self.names))
         self.facts: dict = {}
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def config(self) -> dict:
         return {"names": list(self.names), "image_size": self.image_size, "width": self.width}
@@ -204,11 +204,11 @@ def _augment(images: Tensor, randomness: torch.Generator) -> Tensor:
 
 def _facts(judge: Judge, dataset: Dataset, seed: int) -> dict:
     """Accuracy on real images that it never saw, for each attribute; and against shuffled labels, which must fail."""
-    rows = np.flatnonzero(dataset.split == SPLITS.index("report"))
+    rows = np.flatnonzero(dataset.split == SPLITS.index("test"))
     images, labels = dataset.tensors(rows)
     said = (judge.probabilities(images) > 0.5).long()
     shuffled = labels[torch.randperm(len(labels), generator=generator(seed))]
-    facts: dict = {"tested_on": {"split": "report", "images": len(rows)}}
+    facts: dict = {"tested_on": {"split": "test", "images": len(rows)}}
     for key, truth in (("accuracy", labels), ("accuracy_shuffled_labels", shuffled)):
         facts[key] = _named(judge.names, _share(said == truth, truth >= 0))
         facts[f"mean_{key}"] = round(float(np.mean(list(facts[key].values()))), 5)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 from sklearn import metrics as sk
@@ -169,7 +170,8 @@ def prediction_report(
     image = np.broadcast_to(np.arange(len(p))[:, None], p.shape)
     micro = point_metrics(p[known], labels[known])
     spread = _in_parts(p[known], labels[known], image[known], weights)
-    attributes, points, spreads = {}, [], []
+    attributes: dict[str, dict] = {}
+    points, spreads = [], []
     for k, name in enumerate(names):
         rows = np.flatnonzero(known[:, k])
         if not len(rows):
@@ -213,6 +215,18 @@ def with_intervals(point: dict[str, float | None], spread: dict[str, np.ndarray]
 def _mean(values: Sequence[float | None]) -> float | None:
     defined = [value for value in values if value is not None]
     return float(np.mean(defined)) if defined else None
+
+
+@overload
+def rounded(value: float, digits: int = 6) -> float: ...
+
+
+@overload
+def rounded(value: None, digits: int = 6) -> None: ...
+
+
+@overload
+def rounded(value: float | None, digits: int = 6) -> float | None: ...
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:

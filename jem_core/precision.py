@@ -12,7 +12,7 @@ def fastest_precision(device: torch.device) -> str:
         native = torch.cuda.is_bf16_supported(including_emulation=False)
     elif device.type == "cpu":
         capabilities = torch.cpu.get_capabilities()
-        native = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
+        native = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
     return "bfloat16" if native else "float32"
 
 

@@ -1,13 +1,14 @@
-"""Training: data, persistent chains, one loss, EMA, guard and checkpoints. It prints nothing: `run` yields metrics."""
+"""Training: data, an objective, EMA, guard and checkpoints. It prints nothing: `run` yields metrics."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -16,15 +17,18 @@ from torch import Tensor
 from jem_core import checkpoint, distributed
 from jem_core.buffer import JointBuffer
 from jem_core.bundle import Bundle
-from jem_core.chain_pool import ChainPool, redistribute
 from jem_core.config import TrainConfig
 from jem_core.data.dataset import Dataset
 from jem_core.data.transforms import dequantize, training_transform
+from jem_core.divergence import Guard, TrainingDiverged
 from jem_core.gaussian import LowRankGaussian
-from jem_core.guard import Guard, TrainingDiverged
-from jem_core.model import JointEnergyModel, init_weights
-from jem_core.objectives import LossParts, accuracy, contrastive_loss, kl_loss, supervised_loss
-from jem_core.precision import compute_in
+from jem_core.networks import build_network
+from jem_core.networks.paper import PaperModel, init_weights
+from jem_core.objectives import Setup, find_objective
+from jem_core.objectives.base import accuracy
+from jem_core.objectives.chain_pool import redistribute
+from jem_core.objectives.supervised import Supervised
+from jem_core.precision import compute_in, fastest_precision
 
 STREAMS = ("noise", "chains")  # what is drawn for the data and for the chains
 START = "start.safetensors"
@@ -47,6 +51,8 @@ class Trainer:
         if resume and not (self.directory / START).is_file():
             raise ValueError(f"{self.directory} holds no run to resume; leave out --resume to begin one there.")
         self.device = torch.device(device)
+        if config.precision == "fastest":
+            config = self.config = dataclasses.replace(config, precision=fastest_precision(self.device))
         self.rank, self.ranks = distributed.start_ranks(self.device)
         for name in ("batch_size", "chain_count"):
             if getattr(config, name) % self.ranks:
@@ -59,32 +65,35 @@ class Trainer:
             for i, name in enumerate(STREAMS)
         }
         self._build_model()
-        self._prepare_chains(fit=not (resume or resume_from))
+        self._build_objective(fit=not (resume or resume_from))
         self.guard = Guard(config)
         self.good: deque[dict] = deque(maxlen=3)
         self.iteration, self.best_accuracy, self.seconds = 0, 0.0, 0.0
-        self.data_level: list[float] = []  # running mean and spread of the data's log p~
         self.stopping = False  # set it to end `run` after the iteration that is under way, with a checkpoint
-        path = resume_from or (checkpoint.newest(self.directory / "checkpoints") if resume else None)
+        path = resume_from or (checkpoint.newest_good(self.directory / "checkpoints") if resume else None)
+        if resume_from:
+            checkpoint.check(resume_from)
         if path:  # a run that was killed before its first checkpoint begins anew
             self._load(path)
         distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
+        if resume and self.rank == 0:  # now that every rank has chosen
+            checkpoint.put_damaged_away(self.directory / "checkpoints")
 
     def _build_model(self) -> None:
         config, device = self.config, self.device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.model = JointEnergyModel(self.dataset.names, self.dataset.image_size, config.width, config.fold)
-        if config.init_gain:
+            self.model = build_network(config.network_facts(self.dataset.names, self.dataset.image_size))
+        if config.init_gain and isinstance(self.model, PaperModel):
             init_weights(self.model, config.init_gain, torch.Generator().manual_seed(config.seed))
         self.model.to(device)
         self.ema = copy.deepcopy(self.model).eval().requires_grad_(False)
         betas = (config.adam_beta1, config.adam_beta2)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas)
         if config.compile and device.type == "cuda":
-            self.model.logits = torch.compile(self.model.logits)
+            self.model.logits = torch.compile(self.model.logits)  # type: ignore[method-assign]
 
-    def _prepare_chains(self, fit: bool) -> None:
+    def _build_objective(self, fit: bool) -> None:
         """The start distribution is fitted once and kept in the run's directory."""
         config, path = self.config, self.directory / START
         if fit and self.rank == 0:
@@ -94,9 +103,12 @@ class Trainer:
             LowRankGaussian.fit(*self.dataset.tensors(some), config.start_rank, config.seed).save(partial)
             partial.replace(path)
         distributed.wait_for_all()
-        gaussian = LowRankGaussian.load(path).to(self.device)
+        self.gaussian = LowRankGaussian.load(path).to(self.device)
         labels = torch.from_numpy(self.dataset.labels[self.rows]).long()
-        self.pool = ChainPool(config, self.model, gaussian, labels, self.streams["chains"], self.ranks)
+        flips = self.dataset.info.get("flips", False)
+        setup = Setup(config, self.model, self.gaussian, labels, **self.streams, flips=flips, ranks=self.ranks)
+        self.objective = find_objective(config.objective)(setup)
+        self.warm_start = Supervised(setup)
 
     # One iteration.
 
@@ -105,65 +117,18 @@ class Trainer:
         config = self.config
         images, labels = self._next_batch()
         warming = self.iteration < config.supervised_iterations
-        noise = config.supervised_noise if warming else config.data_noise
-        x = training_transform(images, noise, self.streams["noise"])
+        objective = self.warm_start if warming else self.objective
+        if warming:
+            x = training_transform(images, config.supervised_noise, self.streams["noise"])
+        else:
+            x = objective.transform(images)
         with compute_in(config.precision, self.device):
-            if config.objective == "supervised" or warming:
-                parts, metrics = supervised_loss(self.model, x, labels), {}
-            else:
-                parts, metrics = self._contrast(x, labels)
-        grad_norm = self._update(parts.loss)
+            loss = objective.loss(x, labels, self.iteration)
+        grad_norm = self._update(loss.value)
         self.iteration += 1
         if self.iteration == config.supervised_iterations:
             self._end_warm_start()
-        metrics |= {
-            "loss": parts.loss.item(),
-            "cross_entropy": parts.cross_entropy.item(),
-            "accuracy": parts.accuracy.item(),
-            "grad_norm": grad_norm,
-        }
-        return distributed.average(metrics)
-
-    def _contrast(self, x: Tensor, labels: Tensor) -> tuple[LossParts, dict[str, float]]:
-        config, pool = self.config, self.pool
-        chains, slots = pool.draw((config.chain_count or config.batch_size) // self.ranks)
-        chains, previous, uphill = pool.walk(chains, config.steps_at(self.iteration))
-        moved_under = chains.y
-        chains, stuck, behind = pool.finish(chains, self.data_level)
-        use = ~(stuck | behind)
-        parts = contrastive_loss(
-            self.model,
-            x,
-            labels,
-            pool.conditions_of(labels),
-            chains,
-            use,
-            "marginalized" if config.objective == "jem" else config.negative_labels,  # JEM knows no label of a chain
-            config.cross_entropy_weight,
-            config.energy_penalty,
-            contrast_weight=use.float().mean().item(),  # the energy waits while the chains catch up
-        )
-        if config.kl_weight:
-            last = previous._replace(y=moved_under)
-            neighbours, same = pool.neighbours(slots)
-            extra = kl_loss(self.model, pool.sampler, last, neighbours, same, pool.generator, config.entropy_weight)
-            parts = replace(parts, loss=parts.loss + config.kl_weight * extra)
-        pool.keep(chains, slots, stuck)
-        level, spread = parts.data_log_prob.mean().item(), parts.data_log_prob.std(correction=0).item()
-        *now, uphill = distributed.average({"level": level, "spread": spread, "up": uphill}).values()  # for all ranks
-        self.data_level = [0.9 * old + 0.1 * new for old, new in zip(self.data_level or now, now, strict=True)]
-        step = pool.grad_coef
-        pool.adapt(uphill)
-        gap = parts.chain_log_prob[use].mean().item() - level if use.any() else 0.0
-        return parts, {
-            "energy_gap": gap,
-            "data_log_prob": level,
-            "stuck": stuck.float().mean().item(),
-            "behind": behind.float().mean().item(),
-            "uphill": uphill,
-            "grad_coef": step,
-            "buffer_contrast": pool.contrast(chains.x),
-        }
+        return distributed.average(loss.metrics | {"loss": loss.value.item(), "grad_norm": grad_norm})
 
     def _update(self, loss: Tensor) -> float:
         config = self.config
@@ -184,7 +149,7 @@ class Trainer:
     @torch.no_grad()
     def _end_warm_start(self) -> None:
         """Keep the features and shrink the logits: a confident classifier's energies are too steep to sample from."""
-        for value in self.model.mlp[-1].parameters():
+        for value in cast(PaperModel, self.model).mlp[-1].parameters():
             value.mul_(self.config.supervised_scale)
         self.ema.load_state_dict(self.model.state_dict())
         self.optimizer.state.clear()
@@ -217,8 +182,9 @@ class Trainer:
         while self.iteration < self.config.iterations:
             if not self.good or self.iteration % self.config.guard_snapshot == 0:
                 self.good.append(self._snapshot())
-            metrics = self.iterate()
-            trouble = self.guard.check(metrics)
+            measured = self.iterate()
+            trouble = self.guard.check(measured)
+            metrics: dict[str, float | str] = {**measured}
             if trouble:
                 metrics |= {"event": self._roll_back(trouble)}
             elif self.iteration % self.config.evaluate_every == 0 or self.iteration == self.config.iterations:
@@ -237,17 +203,15 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, most: int = 2000) -> dict[str, float]:
-        """Held-out accuracy of the averaged weights, and whether fresh chains are healthy."""
-        images, labels = self.dataset.tensors(self.dataset.indices("choose")[:most])
+        """Accuracy of the averaged weights on val, and what the objective says of their health."""
+        images, labels = self.dataset.tensors(self.dataset.indices("val")[:most])
         generator = torch.Generator(self.device).manual_seed(0)
         right = []
         for part, truth in zip(images.split(200), labels.split(200), strict=True):
-            logits = self.ema.logits(dequantize(part.to(self.device), generator))
+            logits = self.ema.logits(self.ema.encode(dequantize(part.to(self.device), generator)))
             right.append(accuracy(logits, truth.to(self.device)).item() * len(part))
-        metrics = {"held_out_accuracy": sum(right) / max(1, len(images))}
-        if self.config.objective != "supervised":
-            metrics["healthy"] = float(self.pool.fresh_chains_are_healthy(self.ema, generator))
-        return distributed.average(metrics)
+        health = self.objective.health(self.ema, images[:200].to(self.device), generator)
+        return distributed.average({"held_out_accuracy": sum(right) / max(1, len(images))} | health)
 
     def _keep_best(self, metrics: dict) -> None:
         if metrics.get("healthy", 1.0) == 1.0 and metrics["held_out_accuracy"] >= self.best_accuracy:
@@ -258,9 +222,10 @@ class Trainer:
         """To the oldest of the good states: the newer ones may be sick already."""
         at = self.iteration
         if not self.guard.trip():
+            advice = ", more langevin_steps, or chains: semi-conditional" if self.objective.uses_chains else ""
             raise TrainingDiverged(
                 f"Training diverged at iteration {at} ({trouble}) after {self.guard.trips - 1} roll-backs. "
-                "Try a smaller learning_rate, more langevin_steps, or chains: semi-conditional."
+                f"Try a smaller learning_rate{advice}."
             )
         self._restore(self.good[0])
         self.good.clear()  # the newer state must not serve the next roll-back
@@ -284,20 +249,19 @@ class Trainer:
 
     def _own(self) -> dict[str, dict[str, Tensor]]:
         streams = {name: generator.get_state() for name, generator in self.streams.items()}
-        return {"buffer": self.pool.buffer.state(), "streams": streams}
+        return self.objective.own_state() | {"streams": streams}
 
     def _facts(self) -> dict:
         return {
             "iteration": self.iteration,
             "trips": self.guard.trips,
+            "calm": self.guard.calm,
             "window": {name: list(values) for name, values in self.guard.window.items()},
             "best_accuracy": self.best_accuracy,
             "seconds": self.seconds,
-            "data_level": list(self.data_level),
-            "grad_coef": self.pool.grad_coef,
             "ranks": self.ranks,
             "config": self.config.to_dict(),
-        }
+        } | self.objective.own_facts()
 
     def save(self, kind: str = "last") -> None:
         """Write a checkpoint; the last k and the best are kept."""
@@ -309,8 +273,9 @@ class Trainer:
 
     def _load(self, path: Path) -> None:
         shared = {name: checkpoint.read_tensors(path, name) for name in ("model", "ema", "optimizer")}
-        buffers, streams = checkpoint.read_ranks(path, "buffer"), checkpoint.read_ranks(path, "streams")
-        own = {"buffer": redistribute(buffers, self.rank, self.ranks)}
+        own, streams = {}, checkpoint.read_ranks(path, "streams")
+        if self.objective.uses_chains:
+            own["buffer"] = redistribute(checkpoint.read_ranks(path, "buffer"), self.rank, self.ranks)
         if len(streams) == self.ranks:  # with another number of ranks every stream begins anew
             own["streams"] = streams[self.rank]
         facts = checkpoint.read_facts(path)
@@ -319,25 +284,24 @@ class Trainer:
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{path} is of another model than this config and data describe: {error}") from error
         self.best_accuracy, self.seconds = facts["best_accuracy"], facts["seconds"]
-        self.guard.restore(facts["trips"], facts.get("window", {}))
+        self.guard.restore(facts["trips"], facts.get("calm", 0), facts.get("window", {}))
 
     def _restore(self, state: dict) -> None:
         """Weights, averages, moments, chains and random streams; the guard's count goes on."""
         self.model.load_state_dict(state["shared"]["model"])
         self.ema.load_state_dict(state["shared"]["ema"])
         checkpoint.load_optimizer(self.optimizer, state["shared"]["optimizer"])
-        self.pool.buffer = JointBuffer.from_state(state["own"]["buffer"])
+        self.objective.restore(state["own"], state["facts"])
         for name, value in state["own"].get("streams", {}).items():
             self.streams[name].set_state(value)
-        facts = state["facts"]
-        self.iteration, self.data_level = facts["iteration"], list(facts["data_level"])
-        self.pool.grad_coef = facts.get("grad_coef", self.config.grad_coef)
+        self.iteration = state["facts"]["iteration"]
 
     def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
-        """The finished model: averaged weights, start, a part of the buffer, label counts."""
-        generator = torch.Generator().manual_seed(self.config.seed)
-        buffer = self.pool.buffer
-        if len(buffer) > samples:
-            keep = buffer.draw(samples, generator)
-            buffer = JointBuffer(buffer.images[keep], buffer.labels[keep], buffer.conditions[keep], "ring", samples)
-        return Bundle(name, config, copy.deepcopy(self.ema), self.pool.gaussian, buffer, self.dataset.support())
+        """The finished model: averaged weights, start, a part of the buffer where there is one, label counts."""
+        buffer = None
+        if self.objective.uses_chains:
+            buffer = JointBuffer.from_state(self.objective.own_state()["buffer"])
+            if len(buffer) > samples:
+                keep = buffer.draw(samples, torch.Generator().manual_seed(self.config.seed))
+                buffer = JointBuffer(buffer.images[keep], buffer.labels[keep], buffer.conditions[keep], "ring", samples)
+        return Bundle(name, config, copy.deepcopy(self.ema), self.gaussian, buffer, self.dataset.support())

@@ -1,6 +1,7 @@
 """Small real things that many tests need: a data set, a model directory."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,16 @@ from jem_core.data.dataset import Dataset, write_dataset
 from jem_core.data.held_out import parse
 from jem_core.data.source import Source, random_split
 from jem_core.gaussian import LowRankGaussian
-from jem_core.model import JointEnergyModel
+from jem_core.networks.paper import PaperModel
+from jem_core.networks.residual import ResidualModel
 
+HERE = Path(__file__).parent
+# What `--quick` (make test-quick) runs of the app; of jem_core it runs all but the files that take longest.
+QUICK_APP = ("addresses", "catalog", "inbox", "limits", "mailbox", "recipe", "settings", "walk")
+LONG_CORE = (
+    *("denoising", "levels_exact", "samplers_exact", "resume", "trainer", "lost_rank", "roll_back", "images"),
+    *("avatars_readable", "avatars", "distributed"),
+)
 # A training run of a second: everything on, everything small.
 TINY_RUN = {
     "width": 4,
@@ -28,6 +37,9 @@ TINY_RUN = {
     "checkpoint_minutes": 1e6,
     "picture_minutes": 1e6,
 }
+# What makes the same run one of noise levels.
+TINY_NET = {"widths": [4, 8], "blocks": [1, 1], "fold": 2, "attention": 8}
+TINY_DENOISING = {"objective": "denoising", "network": "residual", **TINY_NET}
 TINY_NAMES = ("Red", "Bright", "Striped", "Left", "Dotted", "Framed")
 
 
@@ -46,6 +58,19 @@ def tiny_pictures(n: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]
             picture[:, [0, -1], :] = picture[:, :, [0, -1]] = 10
         image[:] = (picture + rng.integers(-10, 11, picture.shape)).clip(0, 255)
     return images, labels
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="unit tests alone, in less than two minutes")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --quick: no browsers, crowds, whole trainings or wheels."""
+    if not config.getoption("--quick") or collection_path.suffix != ".py":
+        return None
+    place, name = collection_path.relative_to(HERE).parts[0], collection_path.stem.removeprefix("test_")
+    kept = {"app": name in QUICK_APP, "jem_core": name not in LONG_CORE, "test_house_rules.py": True}
+    return True if not kept.get(place, False) else None
 
 
 @pytest.fixture
@@ -67,7 +92,7 @@ def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
         n=len(images),
         image_size=32,
         rows=zip(images, labels, strict=True),
-        split=random_split(len(images), seed=0, choose=0.2, report=0.2),
+        split=random_split(len(images), seed=0, val=0.2, test=0.2),
     )
     return write_dataset(tmp_path_factory.mktemp("data") / "tiny", source, [parse("Red + Striped")])
 
@@ -83,11 +108,29 @@ def tiny_bundle(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory)
     bundle = Bundle(
         name="tiny",
         config={"objective": "gibbs-jem", "data": tiny_dataset.info, "sampling": {"steps": 5}},
-        model=JointEnergyModel(TINY_NAMES, image_size=32, width=4),
+        model=PaperModel(TINY_NAMES, image_size=32, width=4),
         gaussian=LowRankGaussian.fit(images, labels, rank=8),
         buffer=buffer,
         support=tiny_dataset.support(),
     )
     directory = tmp_path_factory.mktemp("models") / "tiny"
+    bundle.write(directory)
+    return Bundle.read(directory)
+
+
+@pytest.fixture(scope="session")
+def tiny_levels(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """The same with noise levels: a small residual net with random weights."""
+    torch.manual_seed(0)
+    images, labels = tiny_dataset.tensors(tiny_dataset.indices("train"))
+    bundle = Bundle(
+        name="tiny-levels",
+        config={"objective": "denoising", "data": tiny_dataset.info, "sampling": {"steps": 6, "guidance": 2.0}},
+        model=ResidualModel(TINY_NAMES, image_size=32, **TINY_NET),
+        gaussian=LowRankGaussian.fit(images, labels, rank=8),
+        buffer=None,
+        support=tiny_dataset.support(),
+    )
+    directory = tmp_path_factory.mktemp("models") / "tiny-levels"
     bundle.write(directory)
     return Bundle.read(directory)

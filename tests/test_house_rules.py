@@ -1,6 +1,7 @@
 """The rules of the house that a machine can check."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
     path
-    for folder in ("jem_core", "train", "app", "tests")
+    for folder in ("jem_core", "train", "app", "assets", "tests")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".py", ".js", ".css") and "__pycache__" not in path.parts
 ) + sorted(path for path in ROOT.glob("*.py"))
@@ -44,6 +45,19 @@ def test_files_are_short(path: Path) -> None:
 def test_there_is_something_to_check() -> None:
     assert len(PYTHON) > 50
     assert ROOT / "jem_core" / "samplers.py" in PYTHON
+    assert ROOT / "assets" / "studio.js" in SOURCES
+    assert ROOT / "assets" / "style.css" in SOURCES
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "train/README.md", "API.md", "SECURITY.md"])
+def test_links_of_the_documents_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))
+    assert not [link for link in links if "://" not in link and not (path.parent / link).exists()]
 
 
 @pytest.mark.parametrize("path", CORE, ids=name)

@@ -15,6 +15,7 @@ COMMANDS = (
     "card",
     "results",
     "sample",
+    "steer",
     "predict",
     "publish",
     "space",
@@ -22,19 +23,17 @@ COMMANDS = (
 )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m train", description="Train, judge and share joint energy-based models."
-    )
+def main(arguments: list[str] | None = None, prog: str = "python -m train") -> int:
+    parser = argparse.ArgumentParser(prog=prog, description="Train, judge and share joint energy-based models.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    wanted = (arguments if arguments is not None else sys.argv[1:])[:1]
+    named = (arguments if arguments is not None else sys.argv[1:])[:1]
     for name in COMMANDS:
         path = Path(__file__).parent / f"{name}.py"
         if not path.is_file():
             continue
         help_line = (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0]
         command = commands.add_parser(name, help=help_line, description=help_line, allow_abbrev=False)
-        if wanted == [name]:  # import only the module that runs: some need packages that others do not
+        if named == [name]:  # import only the module that runs: some need packages that others do not
             module = importlib.import_module(f"train.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run, takes_overrides=getattr(module, "TAKES_OVERRIDES", False))

@@ -6,25 +6,24 @@ import argparse
 import json
 from pathlib import Path
 
-import yaml
+from huggingface_hub import EvalResult, ModelCardData
 
 from jem_core.bundle import read_config
+from train.card_synthesis import JUDGED, factored, synthesis
+from train.markdown import between, percent, table
 
+CLASSIFICATION, GENERATION = "image-classification", "unconditional-image-generation"
 METADATA_METRICS = {"accuracy": "accuracy", "f1": "f1", "auroc": "roc_auc", "auprc": "average_precision", "ece": "ece"}
-JUDGED = {
-    "singles": "single attributes",
-    "seen_pairs": "seen pairs",
-    "seen_pairs_best_of_10": "seen pairs, best of 10",
-    "held_out_pairs": "held-out pairs",
-    "held_out_pairs_best_of_10": "held-out pairs, best of 10",
-    "triples": "triples",
-}
 HOW = {
+    "denoising": "a joint energy-based model of images and their attributes over noise levels, trained by denoising",
     "gibbs-jem": "a joint energy-based model of images and their attributes, trained by Langevin-within-Gibbs chains",
     "jem": "an energy-based model of images whose labels are trained by factorization (plain JEM): the comparison",
     "supervised": "the same network trained as a classifier alone: the baseline",
 }
-CELEBA_PAGE = "http://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
+PAGES = {
+    "celeba": "http://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+    "shoes": "https://vision.cs.utexas.edu/projects/finegrained/utzap50k/",
+}
 USE = (
     "Made to study and to teach: how an energy-based model of many attributes samples, what it makes of combinations "
     "that it never saw, and how far its percentages can be trusted. Not made to decide anything about people."
@@ -64,58 +63,58 @@ def card(config: dict, evaluation: dict) -> str:
     """The whole card."""
     parts = [metadata(config, evaluation), *_head(config, evaluation)]
     if "synthesis" in evaluation:
-        parts += _synthesis(evaluation)
+        parts += synthesis(evaluation)
     if "factored_jem" in evaluation:
-        parts += _factored(evaluation)
+        parts += factored(evaluation)
     parts += [*_prediction(evaluation), *_making(config, evaluation), *_use(config), *_terms(config)]
     return "\n\n".join(parts) + "\n"
 
 
 def metadata(config: dict, evaluation: dict) -> str:
-    """The Hub's front matter: licence, tags, data, metrics and results."""
+    """The Hub's front matter: licence, tags, data, metrics, results (its model-index) and a picture."""
     source = config["data"].get("source", "own data")
     licence: dict = {"license": "mit"}
-    if source == "celeba":
-        licence = {"license": "other", "license_name": "non-commercial-research-only", "license_link": CELEBA_PAGE}
+    if restricted(config):
+        licence = {"license": "other", "license_name": "non-commercial-research-only"}
+        licence |= {"license_link": PAGES[source]} if source in PAGES else {}
+    scores = results(source, evaluation)
+    generates = any(score.task_type == GENERATION for score in scores)
+    samples = evaluation.get("samples")
+    widget = {"widget": [{"text": "-", "output": {"url": samples["file"]}}]} if samples else {}  # it asks for a text
+    front = ModelCardData(
+        **licence,
+        library_name="gibbs-jem-studio",
+        pipeline_tag=GENERATION if generates else CLASSIFICATION,
+        tags=["energy-based-model", "gibbs-jem", "conditional-image-generation", "calibration", "multi-label"],
+        datasets=[source],
+        metrics=sorted(set(METADATA_METRICS.values()) | {"brier_score"}),
+        model_name=config["name"],
+        eval_results=scores,
+        **widget,
+    )
+    return f"---\n{front.to_yaml()}\n---"
+
+
+def results(source: str, evaluation: dict) -> list[EvalResult]:
+    """Prediction, and where it was judged synthesis, as the Hub lists results."""
+
+    def score(task: str, words: str, kind: str, name: str, value: float) -> EvalResult:
+        return EvalResult(task, source, f"{source}, test images", kind, value, task_name=words, metric_name=name)
+
     micro = evaluation["prediction"]["micro"]
-    data = {"name": f"{source}, reporting half of the held-out images", "type": source}
     found = [
-        {"type": kind, "name": f"{name}, micro", "value": micro[name]["value"]}
+        score(CLASSIFICATION, "attributes", kind, f"{name}, micro", micro[name]["value"])
         for name, kind in METADATA_METRICS.items()
         if micro[name]["value"] is not None
     ]
-    results = [{"task": {"type": "image-classification", "name": "attributes"}, "dataset": data, "metrics": found}]
+    words = "conditional synthesis, judged by a classifier"
     judged = [row for row in evaluation["measures"] if row["key"] in JUDGED and row["value"] is not None]
-    if judged:
-        task = {"type": "unconditional-image-generation", "name": "conditional synthesis, judged by a classifier"}
-        scores = [{"type": "accuracy", "name": row["measure"], "value": row["value"]} for row in judged]
-        results.append({"task": task, "dataset": dict(data), "metrics": scores})
-    tags = ["energy-based-model", "gibbs-jem", "conditional-image-generation", "calibration", "multi-label"]
-    front = licence | {
-        "library_name": "gibbs-jem-studio",
-        "pipeline_tag": "image-classification" if not judged else "unconditional-image-generation",
-        "tags": tags,
-        "datasets": [source],
-        "metrics": sorted(set(METADATA_METRICS.values()) | {"brier_score"}),
-        "model-index": [{"name": config["name"], "results": results}],
-    }
-    return "---\n" + yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000) + "---"
+    return found + [score(GENERATION, words, "accuracy", row["measure"], row["value"]) for row in judged]
 
 
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def between(entry: dict) -> str:
-    """A value with its interval."""
-    if entry.get("low") is None:
-        return percent(entry["value"])
-    return f"{percent(entry['value'])} ({100 * entry['low']:.1f} to {100 * entry['high']:.1f})"
-
-
-def table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def restricted(config: dict) -> bool:
+    """Whether the data forbid more than research."""
+    return config.get("licence", "MIT") != "MIT"
 
 
 def _head(config: dict, evaluation: dict) -> list[str]:
@@ -127,141 +126,18 @@ def _head(config: dict, evaluation: dict) -> list[str]:
         f"{', '.join(name.replace('_', ' ') for name in names)}."
     )
     parts = [f"# {config['name']}", intro]
-    if source == "celeba":
+    if restricted(config):
         terms = config["licence"]
         parts.append(f"**{terms[0].upper()}{terms[1:]}.**")
     if "samples" in evaluation:
         samples = evaluation["samples"]
-        parts.append(f"![Fresh chains, one row a condition]({samples['file']})")
+        parts.append(f"![Fresh chains, one row per condition]({samples['file']})")
         parts.append(
-            f"Uncurated: {samples['chains']} fresh chains a condition, seed {samples['seed']}, from the conditional "
+            f"Uncurated: {samples['chains']} fresh chains per condition, seed {samples['seed']}, from the conditional "
             "start: a Gaussian fitted to images and labels, given the asked labels, not white noise. A star marks a "
             "combination that no training image has."
         )
     return parts
-
-
-def _synthesis(evaluation: dict) -> list[str]:
-    found, judge = evaluation["synthesis"], evaluation["judge"]
-    rows = []
-    for key, name in JUDGED.items():
-        if key not in found:
-            continue
-        total = found[key]["summary"]
-        rows.append([name, between(total["judged_right"]), percent(total["self_consistent"]["value"])])
-        rows[-1] += [percent(total.get(side, {}).get("value")) for side in ("judged_right_start", "judged_right_real")]
-        plain = evaluation.get("synthesis_informed", {}).get(key, {}).get("summary", {})
-        rows[-1].append(between(plain["judged_right"]) if plain else "-")
-        rows[-1] += [f"{total['conditions']}", f"{total['chains']:,}", f"{total['seconds']}"]
-    heads = ["conditions", "judged right", "own classifier agrees", "their starts", "real images"]
-    heads += ["judged right, informed start", "how many", "samples", "seconds"]
-    text = (
-        "A judge of another architecture, trained supervised on all data, held-out combinations included, looks at "
-        f"every sample; it is right on {percent(judge['mean_accuracy'])} of real labels that it never saw. All asked "
-        f"attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps from the conditional start: "
-        "noise of a Gaussian fitted to images and labels, given the asked labels. How often the judge finds that noise "
-        "right stands beside it, and what comes of the informed start, which does not know what is asked. "
-        f"{100 * evaluation['interval']:.0f} % intervals."
-    )
-    parts = ["## Conditional synthesis", text, table([*heads], rows), _attributes(found), _weakest(found)]
-    if "pairs_shuffled_conditions" in found:
-        shuffled = found["pairs_shuffled_conditions"]
-        parts.append(f"With the conditions of the pairs dealt out at random the judge agrees with {between(shuffled)}.")
-    return [*parts, *_fidelity(evaluation), *_starts(found)]
-
-
-def _attributes(found: dict) -> str:
-    names = found["attributes"]["names"]
-    if found["attributes"]["chosen"] == "all":
-        return "Single attributes: all."
-    return f"Single attributes: {', '.join(names).replace('_', ' ')} ({found['attributes']['chosen']})."
-
-
-def _weakest(found: dict) -> str:
-    rows = [
-        row for key in ("singles", "seen_pairs", "held_out_pairs") for row in found.get(key, {}).get("conditions", [])
-    ]
-    rows = sorted(rows, key=lambda row: row["judged_right"]["value"])[:4]
-    listed = ", ".join(f"{row['condition']} ({percent(row['judged_right']['value'])})" for row in rows)
-    return f"Weakest: {listed}."
-
-
-def _fidelity(evaluation: dict) -> list[str]:
-    found = evaluation["fidelity"]
-    names = {"samples": "samples", "real_images": "as many real images", "start_noise": "the start noise"}
-    rows = [
-        [
-            label,
-            f"{found[key]['frechet_distance']:.1f}",
-            percent(found[key]["precision"]),
-            percent(found[key]["recall"]),
-        ]
-        for key, label in names.items()
-    ]
-    near = found["nearest_training_image"]
-    text = (
-        f"Nearest training image (root mean square over pixels): {near['samples_median']:.3f} for samples, "
-        f"{near['real_median']:.3f} for real images that training never saw, in the median."
-    )
-    if "spread" in found:
-        ratio = found["spread"]
-        text = (
-            "Spread between fresh chains of one condition, relative to data of that condition: "
-            f"{ratio['median']:.2f} in the median over {ratio['conditions']} conditions, {ratio['lowest']:.2f} at the "
-            f"lowest{_grain(found)}. " + text
-        )
-    return [table(["features of the judge", "Frechet distance", "precision", "recall"], rows), text]
-
-
-def _grain(found: dict) -> str:
-    if "spread_without_grain" not in found:
-        return ""
-    ratio = found["spread_without_grain"]["median"]
-    return f"; between means of blocks of pixels, where grain averages out, {ratio:.2f}"
-
-
-def _starts(found: dict) -> list[str]:
-    rows = []
-    for row in found.get("samplers_and_starts", []):
-        cells = [between(row[key]["judged_right"]) if key in row else "-" for key in ("seen_pairs", "held_out_pairs")]
-        counts = [f"{row[key]['chains']:,}" if key in row else "-" for key in ("seen_pairs", "held_out_pairs")]
-        rows.append([row["sampler"], row["start"], *(f"{cell} of {n}" for cell, n in zip(cells, counts, strict=True))])
-    return [table(["sampler", "start", "seen pairs judged right", "held-out pairs judged right"], rows)] if rows else []
-
-
-def _factored(evaluation: dict) -> list[str]:
-    found = evaluation["factored_jem"]
-    ways = {"ours": "this model", "direct": "factored JEM, direct", "route": "factored JEM: sample, classify, keep"}
-    rows = []
-    for key, name in (("seen_pairs", "seen pairs"), ("held_out_pairs", "held-out pairs")):
-        for way, label in ways.items():
-            if key in found:
-                total = found[key]["summary"][way]
-                rows.append(
-                    [name, label, percent(total["judged_right"]), f"{total['of']:,}", f"{total['right_a_second']}"]
-                )
-    never = sum(
-        found[key]["summary"]["route"]["conditions_never_met"]
-        for key in ("seen_pairs", "held_out_pairs")
-        if key in found
-    )
-    text = (
-        "Plain JEM learns p(x) and p(y|x) apart. Its only sound route to a condition is to sample without one, "
-        "classify and keep what matches; for direct sampling it was never trained. A sample counts when the judge "
-        "finds it right. Both models start at informed noise, which does not know the condition."
-    )
-    closing = f"Of the pairs, {_count(never, found)} were never met among {found['free_chains']} free samples."
-    return [
-        "## What plain JEM cannot do",
-        text,
-        table(["pairs", "way", "judged right", "samples", "right a second"], rows),
-        closing,
-    ]
-
-
-def _count(never: int, found: dict) -> str:
-    pairs = [found[key]["summary"]["conditions"] for key in ("seen_pairs", "held_out_pairs") if key in found]
-    return "none" if not never else "all" if never == sum(pairs) else "some"
 
 
 def _prediction(evaluation: dict) -> list[str]:
@@ -303,7 +179,7 @@ def _use(config: dict) -> list[str]:
     code = (
         "import jem_core\n\n"
         f'bundle = jem_core.load("{config["name"]}")\n'
-        f'condition = jem_core.Condition.from_lists(bundle.names, wanted=["{config["model"]["names"][0]}"])\n'
+        f'condition = jem_core.Condition.from_lists(bundle.names, required=["{config["model"]["names"][0]}"])\n'
         "samples = jem_core.sample(bundle, condition, n=16, seed=0)"
     )
     return ["## Use", f"```python\n{code}\n```"]
@@ -312,7 +188,7 @@ def _use(config: dict) -> list[str]:
 def _terms(config: dict) -> list[str]:
     data = config["data"]
     parts = ["## Intended use", USE, "## Limits", LIMITS]
-    if data.get("source") == "celeba":
+    if data.get("faces") or data.get("source") == "celeba":
         parts[-1] += " " + LIMITS_CELEBA
     terms = f"{config.get('licence', 'MIT')}. Data: {data.get('credit', '')} {data.get('licence', '')}".strip()
     return [*parts, "## Terms", terms.rstrip(".") + "."]

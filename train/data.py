@@ -17,7 +17,9 @@ from jem_core.data.source import Row, Source
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """One subcommand a source; what they share is added to each."""
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
-    avatars = sources.add_parser("avatars", help="faces drawn from attributes, as many as wanted; nothing to download")
+    avatars = sources.add_parser(
+        "avatars", help="faces drawn from attributes, as many as you like; nothing to download"
+    )
     avatars.add_argument("--n", type=int, default=20_000, help="how many (20000)")
     celeba = sources.add_parser("celeba", help="CelebA in its official layout")
     _add_root(celeba, "the folder that holds img_align_celeba", least=0.13)
@@ -28,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     utzappos.add_argument(
         "--missing", choices=("drop", "keep"), default="drop", help="rows with missing values: drop, or keep as unknown"
     )
+    shoes = sources.add_parser("shoes", help="UT Zappos50K as a folder of small pictures and a table")
+    _add_root(shoes, "the folder that holds images and labels.csv", least=0.02)
     folder = sources.add_parser("folder", help="your own pictures, with a CSV: file name, one column an attribute")
     _add_root(folder, "the folder of pictures", least=0.0)
     folder.add_argument("--csv", type=Path, help="the table (the only .csv of the folder)")
@@ -35,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     folder.add_argument(
         "--crop", choices=("centre", "pad", "stretch"), default="centre", help="how to make them square"
     )
-    folder.add_argument("--choose", type=float, default=0.1, help="share of pictures to choose the model by (0.1)")
-    folder.add_argument("--report", type=float, default=0.1, help="share of pictures to report figures on (0.1)")
+    folder.add_argument("--val", type=float, default=0.1, help="share of pictures to select the model by (0.1)")
+    folder.add_argument("--test", type=float, default=0.1, help="share of pictures to measure it on (0.1)")
     for source in sources.choices.values():
         _add_common(source)
 
@@ -85,10 +89,14 @@ def make_source(args: argparse.Namespace) -> Source:
         from jem_core.data import utzappos
 
         return utzappos.source(args.root, args.size, missing=args.missing, **common)
+    if args.source == "shoes":
+        from jem_core.data import shoes
+
+        return shoes.source(args.root, args.size, **common)
     from jem_core.data import folder
 
     columns = [name.strip() for name in args.attributes.split(",") if name.strip()]
-    shares = {"choose": args.choose, "report": args.report}
+    shares = {"val": args.val, "test": args.test}
     return folder.source(args.root, args.size, table=args.csv, attributes=columns, crop=args.crop, **shares, **common)
 
 

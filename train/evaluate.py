@@ -11,32 +11,36 @@ import numpy as np
 import torch
 
 from jem_core.bundle import Bundle, write_json
-from jem_core.calibration import calibration_report, gate_report
+from jem_core.calibration import calibration_report
 from jem_core.condition import Condition
 from jem_core.data.dataset import Dataset
 from jem_core.draws import DRAWS, mean_prediction
+from jem_core.grids import condition_sheet, save_picture, shown_conditions
 from jem_core.judge import Judge
 from jem_core.metrics import curves, prediction_report
 from jem_core.precision import fastest_precision
-from jem_core.synthesis import KEEP_OF, POOLED, Drawn, summary
+from jem_core.strangers import strangers
+from jem_core.typicality import gate_report
+from jem_core.verdicts import KEEP_OF, POOLED, Drawn, summary
+from train.editing import PICTURES, editing
 from train.fit import hardware
-from train.judging import (
-    PLAIN_START,
-    VARIANTS,
+from train.measures import measures, print_measures
+from train.plan import Plan, make_plan, quick_plan
+from train.steering import WALKS, long_run, steering
+from train.synthesis import (
     Setting,
     draw_plan,
     factored,
     fidelity,
     heat_map,
     main_figures,
+    plain_start,
     variants,
+    variants_of,
 )
-from train.measures import measures, print_measures
-from train.pictures import condition_sheet, save_picture, shown_conditions
-from train.plan import Plan, make_plan, quick_plan
 
 FORMAT = 1
-GATE_IMAGES, ORDINARY_IMAGES = 800, 150  # eight draws each
+GATE_IMAGES, ORDINARY_IMAGES, STRANGERS = 800, 400, 150
 QUICK_IMAGES = 400
 ADDED_CHAINS = 20  # a pair, of both models
 
@@ -46,16 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the data set that the model was trained on")
     parser.add_argument("--judge", type=Path, help="the judge of `python -m train judge` (DATA/judge)")
     parser.add_argument("--quick", action="store_true", help="a table in a minute; nothing is written")
-    parser.add_argument("--samples", type=int, metavar="N", help="chains a condition (100, fewer of a slow model)")
+    parser.add_argument("--samples", type=int, metavar="N", help="chains per condition (100, fewer of a slow model)")
     parser.add_argument("--jem", type=Path, metavar="MODEL", help="a factored model to compare synthesis with")
     parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
     parser.add_argument(
-        "--heatmap", type=int, nargs="?", const=4, default=0, metavar="N", help="also pairs.json, N chains a pair (4)"
+        "--heatmap", type=int, nargs="?", const=4, default=0, metavar="N", help="also pairs.json, N chains per pair (4)"
+    )
+    parser.add_argument(
+        "--edits", type=int, nargs="?", const=PICTURES, default=0, metavar="N", help="also edit N test pictures (20)"
     )
     parser.add_argument(
         "--add",
         action="store_true",
-        help="keep the evaluation that is there, add what --jem and --heatmap ask for",
+        help="keep the evaluation that is there, add what --jem, --heatmap and --edits ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -71,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     bundle, dataset = Bundle.read(args.model), Dataset.open(args.data)
     check_fit(bundle, dataset)
     judge = None
-    if bundle.config.get("objective") != "supervised":
+    if bundle.objective.generates:
         judge = Judge.load(args.judge or args.data / "judge")
         if judge.names != bundle.names or judge.image_size != bundle.model.image_size:
             raise ValueError(f"The judge was trained on other attributes or another size than {bundle.name}.")
@@ -127,26 +134,27 @@ def shown_command(args: argparse.Namespace) -> str:
 def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> dict:
     """Prediction on the reporting half; writes calibration.json and curves.json."""
     began = time.perf_counter()
-    images, labels = dataset.tensors(dataset.indices("report"))
+    images, labels = dataset.tensors(dataset.indices("test"))
     p = mean_prediction(bundle.model, images).cpu().numpy()
     report = prediction_report(p, labels.numpy(), bundle.names, seed=args.seed)
     report["rows"] = "the reporting half of the held-out images, combinations that training has seen"
-    part = {"prediction": report | {"draws": DRAWS, "split": "report"}}
-    novel, novel_labels = dataset.tensors(dataset.indices("report", held_out=True))
+    part = {"prediction": report | {"draws": DRAWS, "split": "test"}}
+    novel, novel_labels = dataset.tensors(dataset.indices("test", held_out=True))
     if len(novel) > 1:
         p_novel = mean_prediction(bundle.model, novel).cpu().numpy()
         found = prediction_report(p_novel, novel_labels.numpy(), bundle.names, seed=args.seed)
         found.pop("attributes")
-        part["prediction_held_out_combinations"] = found | {"split": "report"}
-    ordinary = dataset.tensors(dataset.indices("choose")[:ORDINARY_IMAGES])[0]
-    other = None
+        part["prediction_held_out_combinations"] = found | {"split": "test"}
+    ordinary = images[:ORDINARY_IMAGES]
+    strange = strangers(ordinary[:STRANGERS], bundle.data.faces, args.seed)
     if args.other:
         stranger = Dataset.open(args.other)
         if stranger.image_size != dataset.image_size:
             raise ValueError(f"--other has {stranger.image_size} px, the model's data {dataset.image_size} px.")
-        other = stranger.tensors(stranger.indices("report")[:ORDINARY_IMAGES])[0]
-    calibration = calibration_report(p, labels.numpy(), bundle.names) | {"model": bundle.name, "split": "report"}
-    calibration["gate"] = gate_report(bundle.model, images[:GATE_IMAGES], ordinary, other, args.seed)
+        strange["the other data set"] = stranger.tensors(stranger.indices("test")[:STRANGERS])[0]
+    calibration = calibration_report(p, labels.numpy(), bundle.names) | {"model": bundle.name, "split": "test"}
+    known = dataset.tensors(dataset.indices("val")[:GATE_IMAGES])[0]
+    calibration["gate"] = gate_report(bundle.model, known, ordinary, strange)
     part["gate"] = {key: calibration["gate"][key] for key in ("auroc", "worst_auroc", "ordinary_share", "images")}
     write_json(args.model / "calibration.json", calibration)
     write_json(
@@ -159,27 +167,34 @@ def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> 
 def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     """Every figure of conditional samples, fidelity, plain JEM, and the grid of samples."""
     bundle, judge = setting.bundle, setting.judge
-    plan = make_plan(bundle, judge, args.samples, len(VARIANTS))
+    plan = make_plan(bundle, judge, args.samples, len(variants_of(bundle)))
     drawn = draw_plan(setting, plan)
     part: dict = {"judge": judge_facts(judge), "synthesis": main_figures(setting, plan, drawn)}
-    plain = draw_plan(setting, plan.plain(), PLAIN_START)
-    part["synthesis_informed"] = main_figures(setting, plan.plain(), plain, PLAIN_START)
+    start = plain_start(bundle)
+    plain = draw_plan(setting, plan.plain(), start)
+    part[f"synthesis_{start}"] = main_figures(setting, plan.plain(), plain, start)
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn, plain)
     free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
     part["fidelity"] = fidelity(setting, free, part["synthesis"])
+    if bundle.levels:
+        walks = WALKS if args.samples is None else max(2, min(WALKS, args.samples // 4))
+        part["steering"] = steering(setting, plan, walks)
+        part["long_run"] = long_run(setting, plan)
     part |= extras(setting, args, plan, plain)
     part["samples"] = sample_sheet(bundle, args)
     return part
 
 
 def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[str, list[Drawn]]) -> dict:
-    """What is made only when asked for: plain JEM beside the model, and the map of all pairs."""
+    """What is made only when asked for: plain JEM beside the model, edits of pictures, and the map of all pairs."""
     bundle, part = setting.bundle, {}
     if args.jem:
         jem = Bundle.read(args.jem)
         if jem.names != bundle.names or jem.model.image_size != bundle.model.image_size:
             raise ValueError(f"The factored model {jem.name} has other attributes or another size than {bundle.name}.")
         part["factored_jem"] = factored(setting, jem, plan, drawn)
+    if args.edits:
+        part["editing"] = editing(setting, plan, args.edits)
     if args.heatmap:
         write_json(args.model / "pairs.json", heat_map(setting, args.heatmap) | {"model": bundle.name})
     return part
@@ -187,12 +202,12 @@ def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[s
 
 def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
     """The extras alone, put beside the figures that an earlier run wrote."""
-    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap):
-        raise ValueError("--add needs a model that was evaluated and samples, and one of --jem and --heatmap.")
+    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap or args.edits):
+        raise ValueError("--add needs a model that was evaluated and samples, and one of --jem, --heatmap and --edits.")
     setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
     plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
-    plan.singles, plan.triples = [], []
-    part = extras(setting, args, plan, draw_plan(setting, plan, PLAIN_START) if args.jem else {})
+    plan.singles, plan.triples, plan.held_out_triples = [], [], []
+    part = extras(setting, args, plan, draw_plan(setting, plan, plain_start(bundle)) if args.jem else {})
     evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
     evaluation["measures"] = measures(evaluation)
     bundle.reports["evaluation"] = evaluation
@@ -218,7 +233,7 @@ def judge_facts(judge: Judge) -> dict:
 
 def sample_sheet(bundle: Bundle, args: argparse.Namespace) -> dict:
     """8 conditions x 8 fresh chains, nothing picked, into samples.png."""
-    conditions = shown_conditions(bundle, bundle.config.get("data", {}).get("held_out", []))
+    conditions = shown_conditions(bundle)
     scale = max(1, 64 // bundle.model.image_size)
     sheet = condition_sheet(bundle, conditions, 8, seed=args.seed, scale=scale)
     save_picture(sheet, args.model / "samples.png")
@@ -227,8 +242,8 @@ def sample_sheet(bundle: Bundle, args: argparse.Namespace) -> dict:
 
 
 def quick(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace, began: float) -> int:
-    """A first look: prediction on a few images, few chains a condition. Writes nothing."""
-    rows = np.concatenate([dataset.indices("report")[:QUICK_IMAGES]])
+    """A first look: prediction on a few images, few chains per condition. Writes nothing."""
+    rows = np.concatenate([dataset.indices("test")[:QUICK_IMAGES]])
     images, labels = dataset.tensors(rows)
     p = mean_prediction(bundle.model, images, draws=1).cpu().numpy()
     micro = prediction_report(p, labels.numpy(), bundle.names, resamples=2)["micro"]

@@ -5,14 +5,12 @@ import json
 from pathlib import Path
 
 from jem_core import checkpoint
-from jem_core.bundle import SAMPLING_DEFAULTS
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
 from jem_core.data.held_out import NAMED_LISTS
+from jem_core.settings import BY_KEY, check_settings, parse_setting
 from jem_core.trainer import Trainer
-from train.fit import commands_of, sampling_defaults
-
-LICENCES = {"celeba": "non-commercial research only, trained on CelebA"}
+from train.fit import commands_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help=f"a sampling setting of the model in place of the run's, may be repeated: {', '.join(SAMPLING_DEFAULTS)}",
+        help=f"a sampling setting of the model in place of the run's, may be repeated: {', '.join(BY_KEY)}",
     )
 
 
@@ -40,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     config = make_config(facts["config"])
     dataset = Dataset.open(args.data)
     trainer = Trainer(config, dataset, args.run_directory, resume_from=found[-1])
-    sampling = sampling_defaults(config, trainer.pool.grad_coef) | settings(args.set)
+    sampling = trainer.objective.sampling() | settings(args.set, trainer.model.levels)
     training = {
         "data_command": data_command(dataset, args.data),
         "command": fit_commands(args.run_directory, facts["iteration"]),
@@ -55,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "objective": config.objective,
         "chains": config.chains,
         "data": dataset.info | {"train_images": len(dataset.indices("train"))},
-        "licence": LICENCES.get(dataset.info["source"], "MIT"),
+        "licence": dataset.info.get("weights_licence", "MIT"),
         "sampling": sampling,
         "training": training,
     }
@@ -65,21 +63,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def settings(words: list[str]) -> dict[str, float | int]:
-    """Sampling settings from KEY=VALUE, each a finite number of at least 0."""
+def settings(words: list[str], levels: bool) -> dict:
+    """Sampling settings from KEY=VALUE, each checked by the table."""
     chosen = {}
     for word in words:
         key, equals, text = word.partition("=")
-        if key not in SAMPLING_DEFAULTS or not equals:
-            raise ValueError(f"--set {word}: expected KEY=VALUE with one of {', '.join(SAMPLING_DEFAULTS)}.")
-        whole = isinstance(SAMPLING_DEFAULTS[key], int)
-        try:
-            chosen[key] = int(text) if whole else float(text)
-        except ValueError:
-            raise ValueError(f"--set {word}: expected a {'whole ' if whole else ''}number.") from None
-        if not 0 <= chosen[key] < float("inf"):
-            raise ValueError(f"--set {word}: expected a finite number of at least 0.")
-    return chosen
+        if key not in BY_KEY or not equals:
+            raise ValueError(f"--set {word}: expected KEY=VALUE with one of {', '.join(BY_KEY)}.")
+        chosen[key] = parse_setting(key, text)
+    return check_settings(chosen, levels)
 
 
 def export_command(args: argparse.Namespace) -> str:

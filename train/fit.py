@@ -14,14 +14,15 @@ from tqdm import tqdm
 
 from jem_core import checkpoint, distributed
 from jem_core.bundle import write_json
-from jem_core.config import TrainConfig, read_config
+from jem_core.config import read_config
 from jem_core.data.dataset import Dataset
-from jem_core.guard import TrainingDiverged
+from jem_core.divergence import TrainingDiverged
+from jem_core.grids import condition_sheet, grid, save_picture, shown_conditions
 from jem_core.trainer import Trainer
-from train.pictures import condition_sheet, grid, save_picture, shown_conditions
 
 CONFIGS = Path(__file__).parent / "configs"
 TAKES_OVERRIDES = True
+SHOWN = ("accuracy", "denoising_loss", "energy_gap", "grad_norm")  # beside the bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +121,7 @@ class Watcher:
             for name, value in metrics.items():
                 if not isinstance(value, str):
                     self.board.add_scalar(name, value, now)
-        shown = {"acc": metrics["accuracy"], "gap": metrics.get("energy_gap", 0.0), "grad": metrics["grad_norm"]}
+        shown = {name: metrics[name] for name in SHOWN if name in metrics}
         self.bar.set_postfix({name: f"{value:.3g}" for name, value in shown.items()}, refresh=False)
         self.bar.update(now - self.bar.n)
         if time.monotonic() - self.pictured > 60 * self.trainer.config.picture_minutes:
@@ -128,22 +129,22 @@ class Watcher:
             self.pictured = time.monotonic()
 
     def picture(self) -> None:
-        """Fresh conditional samples, one row a condition, held-out pairs last; and a part of the buffer."""
+        """Fresh conditional samples, one row per condition, held-out pairs last; and a part of the buffer."""
         trainer = self.trainer
-        if trainer.config.objective == "supervised":
+        if not trainer.objective.generates:
             return
-        bundle = trainer.bundle(
-            "preview", {"sampling": sampling_defaults(trainer.config, trainer.pool.grad_coef)}, samples=64
-        )
+        about = {"sampling": trainer.objective.sampling(), "data": trainer.dataset.info}
+        bundle = trainer.bundle("preview", about, samples=64)
         folder = self.out / "pictures"
         folder.mkdir(exist_ok=True)
-        conditions = shown_conditions(bundle, trainer.dataset.info.get("held_out", []))
+        conditions = shown_conditions(bundle)
         scale = max(1, 64 // bundle.model.image_size)
         save_picture(
             condition_sheet(bundle, conditions, 8, seed=0, scale=scale), folder / f"fresh-{trainer.iteration:07d}.png"
         )
-        rows = list(bundle.buffer.images[:64].split(16))
-        save_picture(grid(rows, scale=scale), folder / f"buffer-{trainer.iteration:07d}.png")
+        if bundle.buffer is not None:
+            rows = list(bundle.buffer.images[:64].split(16))
+            save_picture(grid(rows, scale=scale), folder / f"buffer-{trainer.iteration:07d}.png")
 
     def close(self) -> None:
         self.bar.close()
@@ -177,18 +178,6 @@ def plain_command(args: argparse.Namespace) -> str:
     config = Path(args.config).stem if args.config.endswith(".yaml") else args.config
     words = ["python -m train fit", config, f"--data data/{args.data.name}", f"--out runs/{args.out.name}"]
     return " ".join(words + args.overrides)
-
-
-def sampling_defaults(config: TrainConfig, grad_coef: float) -> dict:
-    """The sampling settings that a run hands to its model, with the step that its chains have come to."""
-    return {
-        "steps": config.sample_steps,
-        "grad_coef": float(f"{grad_coef:.3g}"),
-        "noise_std": config.noise_std,
-        "grad_clamp": config.grad_clamp or None,
-        "steps_per_sweep": config.steps_per_sweep,
-        "preconditioner": config.preconditioner,
-    }
 
 
 def hardware() -> str:

@@ -12,9 +12,6 @@ from jem_core.bundle import Bundle
 from jem_core.condition import Condition
 from jem_core.hub import load
 from jem_core.judge import Judge, right
-from jem_core.random import chain_generators
-from jem_core.samplers import Sampler
-from jem_core.sampling import run_chains
 from train.plan import all_pairs
 
 CHAINS, LOOK_EVERY, MOST_STEPS = 16, 2, 400
@@ -30,18 +27,17 @@ def seconds_to_good(
 
     Chains that never do count with the time that they were given. The judge's own time does not count.
     """
-    langevin, augment_every = bundle.langevin(**settings)
-    kernel = Sampler(sampler, bundle.model, langevin)
-    randomness = chain_generators(seed, CHAINS, bundle.device)
-    began = time.perf_counter()
-    x = bundle.start(start, CHAINS, randomness, condition, variety=settings.get("variety"))
+    began, taken = time.perf_counter(), 0.0
+    if not bundle.levels:  # with noise levels the way down has an end of its own
+        settings["steps"] = MOST_STEPS
+    chains = bundle.chains(condition, CHAINS, seed, sampler=sampler, start=start, **settings)
     asked = condition.tensor(CHAINS, bundle.device)
-    state, taken = kernel.init(x, asked, randomness), 0.0
-    for done, (stepped, _) in enumerate(run_chains(kernel, state, randomness, MOST_STEPS, augment_every), start=1):
-        if done % LOOK_EVERY:
+    while not chains.finished:
+        chains.advance()
+        if chains.memory.place % LOOK_EVERY and not chains.finished:
             continue
         taken += time.perf_counter() - began
-        if right(judge.probabilities(stepped.x), asked).float().mean() >= 0.5:
+        if right(judge.probabilities(chains.images()), asked).float().mean() >= 0.5:
             return taken, True
         began = time.perf_counter()
     return taken, False

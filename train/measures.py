@@ -19,6 +19,7 @@ SYNTHESIS = {
     "seen_pairs": "judged right, seen pairs",
     "held_out_pairs": "judged right, held-out pairs",
     "triples": "judged right, triples",
+    "held_out_triples": "judged right, triples with a held-out pair",
     "seen_pairs_best_of_10": "judged right, seen pairs, best of 10",
     "held_out_pairs_best_of_10": "judged right, held-out pairs, best of 10",
 }
@@ -26,7 +27,8 @@ SYNTHESIS = {
 
 def measures(evaluation: dict) -> list[dict]:
     """Rows of {key, measure, value, low, high, images or chains, seconds}, read off the evaluation."""
-    return [*_prediction(evaluation), *_synthesis(evaluation), *_fidelity(evaluation), *_factored(evaluation)]
+    parts = (_prediction, _synthesis, _steering, _editing, _fidelity, _factored)
+    return [row for part in parts for row in part(evaluation)]
 
 
 def _prediction(evaluation: dict) -> Iterator[dict]:
@@ -41,6 +43,7 @@ def _synthesis(evaluation: dict) -> Iterator[dict]:
     found = evaluation.get("synthesis", {})
     yield from _judged(found)
     yield from _judged(evaluation.get("synthesis_informed", {}), "informed_", ", informed start")
+    yield from _judged(evaluation.get("synthesis_noise", {}), "noise_", ", from pure noise")
     if "pairs_self_consistent" in found:
         rate = {part: found["pairs_self_consistent"][part] for part in ("value", "low", "high")}
         chains = found["pairs_self_consistent"]["of"]
@@ -62,6 +65,39 @@ def _judged(found: dict, prefix: str = "", note: str = "") -> Iterator[dict]:
 
 def _drawn(figures: dict) -> int:
     return sum(row.get("drawn", row["chains"]) for row in figures["conditions"])
+
+
+def _steering(evaluation: dict) -> Iterator[dict]:
+    """Random walks of toggles, and wandering."""
+    if found := evaluation.get("steering"):
+        chains = found["walks"] * found["chains"]
+        for key, name in (("mean", "mean over all toggles"), ("after_last", f"after toggle {found['toggles']}")):
+            rate = {part: found[key][part] for part in ("value", "low", "high")}
+            yield {"key": f"steering_{key}", "measure": f"steering, judged right, {name}", **rate, "chains": chains}
+        ratio = found["clipped"][-1] / max(found["data_clipped"], 1e-6)
+        title = "steering, clipped pixels after the last toggle, times the data's"
+        yield {"key": "steering_clipped", "measure": title, "value": ratio, "low": None, "high": None}
+        kept = sum(found["kept_others"]) / len(found["kept_others"])
+        title = "steering, attributes nobody asked for that stay at a toggle"
+        yield {"key": "steering_kept", "measure": title, "value": kept, "low": None, "high": None}
+    if found := evaluation.get("long_run"):
+        for steps, rate in zip(found["steps"], found["judged_right"], strict=True):
+            parts = {part: rate[part] for part in ("value", "low", "high")}
+            title = f"wandering, judged right after {steps} steps"
+            yield {"key": f"wandering_{steps}", "measure": title, **parts, "chains": found["chains"]}
+
+
+def _editing(evaluation: dict) -> Iterator[dict]:
+    """Test pictures with one attribute added."""
+    if found := evaluation.get("editing"):
+        pictures = {"images": found["judged_right"]["of"]}
+        rate = {part: found["judged_right"][part] for part in ("value", "low", "high")}
+        yield {"key": "edits", "measure": "edits, judged right", **rate, **pictures}
+        for key, name in (
+            ("others_kept", "other attributes kept"),
+            ("outside_difference", "mean difference outside the change"),
+        ):
+            yield {"key": f"edits_{key}", "measure": f"edits, {name}", "value": found[key], "low": None, "high": None}
 
 
 def _fidelity(evaluation: dict) -> Iterator[dict]:
@@ -109,7 +145,7 @@ def _factored(evaluation: dict) -> Iterator[dict]:
 
 def is_plain(key: str) -> bool:
     """Not a share: shown as it is, not in percent."""
-    return key == "frechet_distance" or key.startswith("spread") or key.endswith("brier")
+    return key in ("frechet_distance", "steering_clipped") or key.startswith("spread") or key.endswith("brier")
 
 
 def print_measures(evaluation: dict) -> None:

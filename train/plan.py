@@ -9,16 +9,16 @@ from itertools import combinations
 
 from jem_core.bundle import Bundle
 from jem_core.condition import Condition
-from jem_core.data.held_out import parse
 from jem_core.judge import Judge
 from jem_core.model import JointEnergyModel
+from jem_core.walks import toggle
 
 MOST_VISIBLE = 15  # photographs: attributes that the judge itself can hardly see tell nothing of a sample
 RARE = 0.01  # a seen combination has at least this share of the training images
 SEEN_PAIRS = 7
 TRIPLES = 3
 MAIN = 100
-MEASURES = ("singles", "seen_pairs", "held_out_pairs", "triples")
+MEASURES = ("singles", "seen_pairs", "held_out_pairs", "triples", "held_out_triples")
 # Chain steps that about ten minutes on two cores leave for synthesis, by image size after the fold: slow ones make 550
 # a second at 32 px.
 BUDGET = {32: 300_000, 64: 150_000, 128: 30_000}
@@ -26,15 +26,16 @@ BUDGET = {32: 300_000, 64: 150_000, 128: 30_000}
 
 @dataclass
 class Plan:
-    """Conditions by measure, and the chains a condition for each."""
+    """Conditions by measure, and the chains per condition for each."""
 
     singles: list[Condition]
     seen_pairs: list[Condition]
     held_out_pairs: list[Condition]
     triples: list[Condition]
+    held_out_triples: list[Condition] = field(default_factory=list)  # with a held-out pair in them
     chains: dict[str, int] = field(default_factory=dict)
     free: int = 150  # unconditional chains: fidelity, and the route of a factored model
-    variant: int = 10  # chains a pair for each other sampler and start
+    variant: int = 10  # chains per pair for each other sampler and start
     visible: list[str] = field(default_factory=list)
 
     def measures(self) -> dict[str, list[Condition]]:
@@ -50,7 +51,14 @@ class Plan:
         chains = {"singles": self.chains["singles"] // 5} | {
             name: self.chains[name] // 2 for name in ("seen_pairs", "held_out_pairs") if name in self.chains
         }
-        return replace(self, triples=[], chains={name: max(2, n) for name, n in chains.items()}, free=0, variant=0)
+        return replace(
+            self,
+            triples=[],
+            held_out_triples=[],
+            chains={name: max(2, n) for name, n in chains.items()},
+            free=0,
+            variant=0,
+        )
 
     def variant_pairs(self) -> list[Condition]:
         """A few pairs of either kind, on which samplers and starts are compared."""
@@ -62,13 +70,14 @@ def budget(model: JointEnergyModel) -> int:
 
 
 def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants: int = 0) -> Plan:
-    """The default plan: 100 chains a condition where the time allows it; pairs come before single attributes."""
+    """The default plan: 100 chains per condition where the time allows it; pairs come before single attributes."""
     plan = conditions(bundle, judge)
     if samples is not None:
         plan.chains = dict.fromkeys(plan.measures(), samples)
         plan.free, plan.variant = max(2 * samples, 20), min(10, max(2, samples // 3))
         return plan
-    plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN, "triples": MAIN // 4}
+    plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN}
+    plan.chains |= {"triples": MAIN // 2, "held_out_triples": MAIN // 2}
     room = budget(bundle.model) // bundle.sampling["steps"]
     for name, least in (("singles", 40), ("seen_pairs", 50), ("held_out_pairs", 50), ("singles", 10)):
         over = plan.total(variants) + plan.plain().total() - room
@@ -81,7 +90,8 @@ def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants
 def quick_plan(bundle: Bundle, judge: Judge, samples: int | None = None) -> Plan:
     """Under a minute on one core: fewer conditions, few chains each, nothing else."""
     plan = conditions(bundle, judge)
-    plan.seen_pairs, plan.triples, plan.free, plan.variant = plan.seen_pairs[:6], [], 0, 0
+    plan.seen_pairs, plan.triples, plan.held_out_triples = plan.seen_pairs[:6], [], []
+    plan.free = plan.variant = 0
     plan.singles = plan.singles if budget(bundle.model) == max(BUDGET.values()) else plan.singles[:8]
     if samples is None:
         room = budget(bundle.model) // 30 // bundle.sampling["steps"]
@@ -93,9 +103,7 @@ def quick_plan(bundle: Bundle, judge: Judge, samples: int | None = None) -> Plan
 def conditions(bundle: Bundle, judge: Judge) -> Plan:
     """Single attributes, seen pairs spread over the attributes, all held-out pairs, and a few triples."""
     names = bundle.names
-    held_out = [
-        Condition.from_dict(names, parse(text).as_dict()) for text in bundle.config.get("data", {}).get("held_out", [])
-    ]
+    held_out = [Condition.from_dict(names, pair.as_dict()) for pair in bundle.data.held_out]
     visible = most_visible(bundle, judge)
     seen = spread_out(bundle, visible, 2, SEEN_PAIRS)
     return Plan(
@@ -103,17 +111,34 @@ def conditions(bundle: Bundle, judge: Judge) -> Plan:
         seen_pairs=seen,
         held_out_pairs=held_out,
         triples=spread_out(bundle, visible, 3, TRIPLES),
+        held_out_triples=with_a_third(bundle, visible, held_out),
         visible=list(visible),
     )
 
 
 def most_visible(bundle: Bundle, judge: Judge) -> tuple[str, ...]:
     """All attributes of drawn data; of photographs the 15 that the judge recognizes best on real held-out images."""
-    if bundle.config.get("data", {}).get("source") != "celeba":
+    if bundle.data.drawn:
         return bundle.names
     seen = judge.facts["balanced_accuracy"]
     best = sorted(bundle.names, key=lambda name: -seen[name])[:MOST_VISIBLE]
     return tuple(name for name in bundle.names if name in best)
+
+
+def with_a_third(bundle: Bundle, names: Sequence[str], pairs: Sequence[Condition]) -> list[Condition]:
+    """Held-out pairs, each with one more attribute that training has seen with either of the two."""
+    found = []
+    for i, pair in enumerate(pairs):
+        free = [name for name in names if name not in (*pair.required, *pair.excluded)]
+        for name in free[i:] + free[:i]:  # another one for each pair
+            singles = [{known: value == 1} for known, value in zip(pair.names, pair.values, strict=True) if value >= 0]
+            seen = [Condition.from_dict(bundle.names, single | {name: True}) for single in singles]
+            if min(map(bundle.support.count, seen)) >= RARE / 2 * bundle.support.total:
+                found.append(toggle(pair, name, 1))
+                break
+        if len(found) == TRIPLES:
+            break
+    return found
 
 
 def spread_out(bundle: Bundle, names: Sequence[str], size: int, count: int) -> list[Condition]:
@@ -135,5 +160,5 @@ def spread_out(bundle: Bundle, names: Sequence[str], size: int, count: int) -> l
 
 
 def all_pairs(bundle: Bundle, names: Iterable[str] | None = None) -> list[Condition]:
-    """Every pair of attributes, both wanted: the heat map."""
+    """Every pair of attributes, both required: the heat map."""
     return [Condition.from_lists(bundle.names, pair) for pair in combinations(names or bundle.names, 2)]

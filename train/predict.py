@@ -8,11 +8,12 @@ from pathlib import Path
 from PIL import Image
 
 from jem_core.bundle import Bundle
+from jem_core.calibration import Row
 from jem_core.condition import plain
 from jem_core.faces import align, find_faces
 from jem_core.hub import load
 from jem_core.images import read_image
-from jem_core.predict import Prediction, Row, as_stored, predict
+from jem_core.prediction import Prediction, as_stored, predict
 
 VERDICTS = {
     "inside": "like the held-out images",
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 def shows_photographs(bundle: Bundle) -> bool:
     """Whether the model was trained on aligned faces, so that a photograph must be aligned first."""
-    return bundle.config.get("data", {}).get("source") == "celeba"
+    return bundle.data.faces
 
 
 def the_face(picture: Image.Image, number: int, size: int) -> Image.Image:
@@ -68,10 +69,7 @@ def show(prediction: Prediction) -> None:
         print("How usual the picture is cannot be said: this model has no gate that can tell.")
         return
     seen = prediction.reading
-    print(
-        f"log p~(x) above {seen.score_percentile:.0f} % of held-out images, its gradient above "
-        f"{seen.gradient_percentile:.0f} %: {VERDICTS[seen.verdict]}."
-    )
+    print(f"Further from the middle than {seen.percentile:.0f} % of test images: {VERDICTS[seen.verdict]}.")
 
 
 def observed(row: Row) -> str:

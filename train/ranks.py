@@ -1,7 +1,7 @@
 """How much faster are two ranks? Part of `python -m train bench`, and alone: python -m train.ranks --data DIR.
 
-Counts training images a second of one rank with one thread, and of two ranks with one thread each: with the same batch
-on each rank (so twice the batch in all), and with the same batch in all (so half of it on each rank). For idle cores.
+Counts training images per second of one rank with one thread, and of two ranks with one thread each: with the same
+batch on each rank (so twice the batch in all), and with the same batch in all (so half of it on each). For idle cores.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def measure(data: Path, config: str, batch: int, chains: int, iterations: int) -
 
 
 def run(ranks: int, data: Path, config: str, batch: int, chains: int, iterations: int) -> float:
-    """Images a second of this many ranks."""
+    """Images per second of this many ranks."""
     with tempfile.TemporaryDirectory() as place:
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         command += ["-m", "train.ranks", "--data", str(data), "--config", config]
@@ -54,7 +54,7 @@ def run(ranks: int, data: Path, config: str, batch: int, chains: int, iterations
 
 
 def compare(data: Path, config: str, iterations: int, repeats: int) -> dict[str, float]:
-    """Images a second of one rank and of two; the fastest of the repeats counts, which take turns."""
+    """Images per second of one rank and of two; the fastest of the repeats counts, which take turns."""
     chosen = read_config(find_config(config))
     batch, chains = chosen.batch_size, chosen.chain_count or chosen.batch_size
     rows = {
@@ -72,7 +72,7 @@ def compare(data: Path, config: str, iterations: int, repeats: int) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="a prepared data set")
-    parser.add_argument("--config", default="avatars-32")
+    parser.add_argument("--config", default="paper-avatars-32")
     parser.add_argument("--iterations", type=int, default=30, help="timed ones, after a warm-up of five (30)")
     parser.add_argument("--repeats", type=int, default=3, help="of which the fastest counts (3)")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -82,7 +82,7 @@ def main() -> None:
         return
     best = compare(args.data, args.config, args.iterations, args.repeats)
     alone = next(iter(best.values()))
-    print("| ranks, one thread each | images a second | times one rank |\n|---|---|---|")
+    print("| ranks, one thread each | images per second | times one rank |\n|---|---|---|")
     for name, speed in best.items():
         print(f"| {name} | {speed:.1f} | {speed / alone:.2f} |")
 

@@ -12,7 +12,8 @@ from plotly.offline import get_plotlyjs
 
 from app import plots
 from jem_core.bundle import read_config
-from train.card import HOW, between, percent
+from train.card import HOW
+from train.markdown import between, percent
 from train.measures import PREDICTION, is_plain
 
 SHORT = ("accuracy", "F1", "AUPRC", "AUROC", "ECE", "ECE (paper)", "ECE (equal mass)", "Brier")

@@ -6,26 +6,30 @@ import re
 from pathlib import Path
 
 from jem_core.bundle import read_config
-from train.card import table
+from jem_core.places import ASSETS
+from train.markdown import table
+from train.measures import is_plain
 
 ROOT = Path(__file__).resolve().parents[1]
-MODELS = ROOT / "assets" / "models"
+MODELS = ASSETS / "models"
 BEGIN, END = "<!-- results: python -m train results -->", "<!-- end of results -->"
 ROWS = {
     "singles": "judged right, single attributes",
     "seen_pairs": "judged right, seen pairs",
     "held_out_pairs": "judged right, held-out pairs",
-    "held_out_pairs_best_of_10": "judged right, held-out pairs, best of 10",
-    "informed_singles": "single attributes from the informed start",
-    "informed_seen_pairs": "seen pairs from the informed start",
-    "informed_held_out_pairs": "held-out pairs from the informed start",
-    "informed_held_out_pairs_best_of_10": "held-out pairs from the informed start, best of 10",
-    "pairs_self_consistent": "self-consistency on pairs",
-    "spread": "spread between chains, relative to data",
+    "held_out_triples": "judged right, triples with a held-out pair",
+    "noise_held_out_pairs": "held-out pairs from pure noise",
+    "steering_mean": "steering, judged right, mean over eight toggles",
+    "steering_after_last": "steering, judged right after the eighth",
+    "steering_clipped": "clipped pixels then, times the data's share",
+    "wandering_0": "wandering, judged right at arrival",
+    "wandering_1000": "wandering, judged right after 1,000 steps",
+    "frechet_distance": "Frechet distance, judge's features",
     "micro_accuracy": "accuracy",
     "micro_auroc": "AUROC, micro",
     "micro_auprc": "AUPRC, micro",
     "micro_ece": "ECE, micro, closed bins",
+    "gate_worst": "gate, worst AUROC",
     "iterations": "training iterations",
 }
 
@@ -54,16 +58,17 @@ def evaluations(directory: Path) -> dict[str, dict]:
     """By model name: the measures of its evaluation, by key, with its image size and how long it was trained."""
     found = {}
     for path in sorted(directory.glob("*/evaluation.json")):
-        rows = {row["key"]: row["value"] for row in json.loads(path.read_text())["measures"]}
-        config = read_config(path.parent)
+        evaluation, config = json.loads(path.read_text()), read_config(path.parent)
+        rows = {row["key"]: row["value"] for row in evaluation["measures"]}
+        rows["gate_worst"] = evaluation.get("gate", {}).get("worst_auroc")
         rows |= {"image_size": config["model"]["image_size"], "iterations": config["training"]["iterations"]}
         found[path.parent.name] = rows
     return found
 
 
 def results_table(directory: Path) -> str:
-    """One column a model, one row a measure; what a model cannot do stays empty."""
-    found = evaluations(directory)
+    """One column per model that can be sampled from, one row per measure; what was not measured stays empty."""
+    found = {name: rows for name, rows in evaluations(directory).items() if rows.get("singles") is not None}
     heads = ["measure", *(f"`{name}` ({rows['image_size']} px)" for name, rows in found.items())]
     lines = [[title, *(_shown(rows.get(key), key) for rows in found.values())] for key, title in ROWS.items()]
     return table(heads, lines)
@@ -74,4 +79,4 @@ def _shown(value: float | None, key: str) -> str:
         return ""
     if key == "iterations":
         return f"{value:,}"
-    return f"{value:.2f}" if key == "spread" else f"{100 * value:.1f} %"
+    return f"{value:.3g}" if is_plain(key) else f"{100 * value:.1f} %"

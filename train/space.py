@@ -1,15 +1,18 @@
 """Write a complete Space: python -m train space DIR [--add MODEL] [--model owner/name] [--hardware NAME]."""
 
+from __future__ import annotations
+
 import argparse
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from jem_core.bundle import Bundle
-from jem_core.hub import HUB_NAME, PREFIX, SUFFIXES, bundled_names
+from jem_core.hub import CONFIG, HUB_NAME, PREFIX, SUFFIXES, bundled_names, fetch, listed_files
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("app.py", "app", "jem_core", "train", "assets", "requirements.txt", "LICENSE")
@@ -49,23 +52,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    repositories = [hub_repository(name) for name in args.model]
+    for name in args.model:
+        check_hub_name(name)
     check_hardware(args.hardware)
     bundles = [Bundle.read(path) for path in args.add]
     if not bundles and not bundled_names():
         raise ValueError("There is no model to open the page with: assets/models is empty; give one with --add.")
     target = args.directory.resolve()
     check_target(target)
+    models = [pin(name) for name in args.model]
     for name in PARTS:
         copy(ROOT / name, target / name)
     for bundle in bundles:
         files = [path for path in bundle.directory.iterdir() if path.is_file() and path.name.endswith(SUFFIXES)]
         for path in files:
             copy(path, target / "assets" / "models" / bundle.name / path.name)
-    (target / "README.md").write_text(front_matter(args.hardware, repositories) + README, encoding="utf-8")
+    (target / "README.md").write_text(front_matter(args.hardware, models) + README, encoding="utf-8")
     (target / ".gitattributes").write_text("".join(f"*.{kind} filter=lfs diff=lfs merge=lfs -text\n" for kind in LARGE))
-    if args.model:
-        (target / "app.py").write_text(with_models(args.model))
+    if models:
+        (target / "app.py").write_text(with_models(models))
     if args.hardware == ZERO:
         (target / "requirements.txt").write_text(
             (ROOT / "requirements.txt").read_text() + f"spaces=={pinned('spaces')}\n"
@@ -80,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def front_matter(hardware: str = "cpu-basic", repositories: Sequence[str] = ()) -> str:
+def front_matter(hardware: str = "cpu-basic", models: Sequence[HubModel] = ()) -> str:
     """The settings at the head of a Space's README; the README of this repository carries the same."""
     settings = {
         "title": TITLE,
@@ -98,8 +103,10 @@ def front_matter(hardware: str = "cpu-basic", repositories: Sequence[str] = ()) 
         "license": "mit",
         "tags": ["energy-based-model", "langevin-dynamics", "image-generation"],
     }
-    if repositories:
-        settings |= {"models": list(repositories), "preload_from_hub": list(repositories)}
+    if models:
+        preload = [f"{model.repository} {','.join(model.files)} {model.commit}" for model in models]
+        repositories = dict.fromkeys(model.repository for model in models)
+        settings |= {"models": list(repositories), "preload_from_hub": preload}
     return f"---\n{yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)}---\n"
 
 
@@ -112,17 +119,33 @@ def pinned(package: str) -> str:
     return match[1]
 
 
-def hub_repository(name: str) -> str:
-    """owner/name of owner/name@revision."""
+@dataclass(frozen=True)
+class HubModel:
+    """A model on the Hub as it is at one commit: whoever may change its branch cannot change what the Space shows."""
+
+    repository: str
+    commit: str
+    files: tuple[str, ...]
+
+
+def check_hub_name(name: str) -> re.Match:
     match = HUB_NAME.fullmatch(PREFIX + name)
     if not match or ".." in name:
         raise ValueError(f"The model is {name!r}; expected owner/name or owner/name@revision, as the Hub spells it.")
-    return match["repo"]
+    return match
 
 
-def with_models(names: Sequence[str]) -> str:
+def pin(name: str) -> HubModel:
+    """The commit that owner/name or owner/name@revision stands for now; the model is fetched and read once."""
+    match = check_hub_name(name)
+    directory = fetch(match["repo"], match["revision"] or "main")
+    Bundle.read(directory)  # a model that no page could show is refused here, and not by the Space
+    return HubModel(match["repo"], directory.name, (CONFIG, *listed_files(directory)))
+
+
+def with_models(models: Sequence[HubModel]) -> str:
     """app.py that also offers these models: a Space has no command line, so they go where the app looks for them."""
-    listed = ",".join(PREFIX + name for name in names)
+    listed = ",".join(f"{PREFIX}{model.repository}@{model.commit}" for model in models)
     head = f'import os\n\nos.environ.setdefault("{MODELS_VARIABLE}", "{listed}")  # models besides the bundled ones\n\n'
     return head + (ROOT / "app.py").read_text()
 
@@ -143,7 +166,7 @@ def check_target(target: Path) -> None:
         raise ValueError(f"{target} is a file; choose a directory for the Space.")
     foreign = sorted(path.name for path in target.glob("*") if path.name not in (*WRITTEN, ".git", ".gitignore"))
     if foreign:
-        raise ValueError(f"{target} holds {foreign[0]}, which is no part of a Space; choose a new directory.")
+        raise ValueError(f"{target} holds {foreign[0]}, which is not part of a Space; choose a new directory.")
     for name in PARTS:
         if not (ROOT / name).exists():
             raise ValueError(f"{ROOT} has no {name}; a Space is written from the whole repository.")

@@ -1,4 +1,5 @@
-"""What `python -m train bench` times: our kernel, a plain rendering of the official sweep, and the bare convolutions.
+"""What `python -m train bench` times: our kernel on both networks, a plain rendering of the official sweep, training
+iterations, and the bare convolutions.
 
 The plain sweep is the algorithm as the authors' code runs it: one forward pass to draw the labels, another one with its
 backward pass to move the image, the default memory format, weights that want gradients. It is written anew here; on the
@@ -13,21 +14,39 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from jem_core.condition import FREE
 from jem_core.model import JointEnergyModel, log_prob_from_logits
-from jem_core.objectives import contrastive_loss
+from jem_core.networks.paper import PaperModel
+from jem_core.networks.residual import ResidualModel
+from jem_core.objectives.base import cross_entropy
+from jem_core.objectives.contrast import contrastive_loss
+from jem_core.objectives.denoising import denoise
 from jem_core.precision import compute_in
 from jem_core.random import generator
-from jem_core.samplers import ChainState, LangevinSettings, Sampler
+from jem_core.samplers import ChainState, KernelSettings, Resampling
+from jem_core.schedules import Step
 
 GRAD_COEF, NOISE_STD = 1.0, 0.001
+STEP = Step(0.0, GRAD_COEF, NOISE_STD, 0.0)
 
 
-def network(size: int, width: int, attributes: int, fold: int = 1) -> JointEnergyModel:
+def network(size: int, width: int, attributes: int, fold: int = 1) -> PaperModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return JointEnergyModel([f"attribute {i}" for i in range(attributes)], size, width, fold)
+        return PaperModel([f"attribute {i}" for i in range(attributes)], size, width, fold)
+
+
+def residual(size: int, attributes: int, **shape: object) -> ResidualModel:
+    """The network over noise levels. Its last layers begin at zero: a few random weights make its gradient real."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = ResidualModel([f"attribute {i}" for i in range(attributes)], size, **shape)
+        for stage in model.net.stages:
+            nn.init.normal_(stage.weight, std=0.1)
+        return model
 
 
 def chains_of(model: JointEnergyModel, n: int) -> ChainState:
@@ -37,23 +56,23 @@ def chains_of(model: JointEnergyModel, n: int) -> ChainState:
     y = torch.randint(0, 2, (n, model.num_attributes), generator=random)
     condition = torch.full_like(y, FREE)
     condition[:, :2] = 1
-    return ChainState(x, torch.where(condition == FREE, y, condition), condition, 0)
+    return ChainState(x, torch.where(condition == FREE, y, condition), condition, 0, 1.0 if model.levels else 0.0)
 
 
 def our_step(model: JointEnergyModel, state: ChainState, precision: str = "float32") -> Callable[[], object]:
     """One Langevin-within-Gibbs step of the kernel that trainer, command line and app use."""
-    sampler = Sampler("resampling", model, LangevinSettings(GRAD_COEF, NOISE_STD, precision=precision))
-    random = generator(2)
-    return lambda: sampler.step(state, random)
+    sampler, random = Resampling(model, KernelSettings(precision=precision)), generator(2)
+    step = STEP if not model.levels else Step(state.level, state.level**2 / 2, state.level / 2, state.level)
+    return lambda: sampler.step(state, step, random)
 
 
 def plain_step(model: JointEnergyModel, state: ChainState) -> Callable[[], Tensor]:
     """The official sweep: labels by a forward pass of their own, then a Langevin step."""
-    plain, random = _plain(model), generator(2)
+    plain, random = plain_network(model), generator(2)
     return lambda: plain_sweep(plain, state, random)[0]
 
 
-def plain_sweep(plain: Callable[[Tensor], Tensor], state: ChainState, random: torch.Generator) -> tuple[Tensor, Tensor]:
+def plain_sweep(plain: nn.Module, state: ChainState, random: torch.Generator) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         ones = plain(state.x).softmax(dim=-1)[..., 1]
     drawn = (torch.rand(ones.shape, generator=random) < ones).long()
@@ -65,74 +84,96 @@ def plain_sweep(plain: Callable[[Tensor], Tensor], state: ChainState, random: to
     return (x.detach() + GRAD_COEF * grad + NOISE_STD * noise).clamp(0, 1), y
 
 
-def _plain(model: JointEnergyModel) -> Callable[[Tensor], Tensor]:
+def plain_network(model: PaperModel) -> nn.Sequential:
     """The same weights in PyTorch's default memory format."""
     copy = network(model.image_size, model.width, model.num_attributes, model.fold)
     copy.load_state_dict(model.state_dict())
     copy.to(memory_format=torch.contiguous_format)
-    layers = nn.Sequential(copy.cnn, copy.mlp)
-    return lambda x: layers(x).unflatten(-1, (model.num_attributes, 2))
+    return nn.Sequential(copy.cnn, copy.mlp, nn.Unflatten(-1, (model.num_attributes, 2)))
 
 
 def our_iteration(
     model: JointEnergyModel, state: ChainState, images: int, steps: int, precision: str = "float32"
-) -> Callable[[], None]:
-    """One training iteration's work: the chains' steps, then one forward and backward for data and chains."""
-    settings = LangevinSettings(GRAD_COEF, NOISE_STD, precision=precision)
-    sampler, random = Sampler("resampling", model, settings), generator(2)
+) -> Callable[[], list[Tensor]]:
+    """One training iteration's work: the chains' steps, then the weights' gradient by one pass for data and chains."""
+    sampler, random = Resampling(model, KernelSettings(precision=precision)), generator(2)
     data = torch.rand((images, *state.x.shape[1:]), generator=random)
     labels = torch.randint(0, 2, (images, model.num_attributes), generator=random)
     free, use = torch.full_like(labels, FREE), torch.ones(len(state.x), dtype=torch.bool)
 
-    def iterate() -> None:
+    def iterate() -> list[Tensor]:
         chains = state
         for _ in range(steps):
-            chains, _ = sampler.step(chains, random)
+            chains, _ = sampler.step(chains, STEP, random)
         model.zero_grad()
         with compute_in(precision, state.x.device):
             loss = contrastive_loss(model, data, labels, free, chains, use).loss
         loss.backward()
+        return [weight.grad for weight in model.parameters()]
 
     return iterate
 
 
-def plain_iteration(model: JointEnergyModel, state: ChainState, images: int, steps: int) -> Callable[[], None]:
+def plain_iteration(model: PaperModel, state: ChainState, images: int, steps: int) -> Callable[[], list[Tensor]]:
     """The same with the official sweep: separate passes for data and chains."""
-    plain, random = _plain(model), generator(2)
+    plain, random = plain_network(model), generator(2)
     data = torch.rand((images, *state.x.shape[1:]), generator=random)
     labels = torch.randint(0, 2, (images, model.num_attributes), generator=random)
 
-    def iterate() -> None:
+    def iterate() -> list[Tensor]:
         chains = state
         for _ in range(steps):
             x, y = plain_sweep(plain, chains, random)
             chains = chains._replace(x=x, y=y)
+        plain.zero_grad()
         loss = log_prob_from_logits(plain(chains.x), chains.y).mean() - log_prob_from_logits(plain(data), labels).mean()
         loss.backward()
+        return [weight.grad for weight in plain.parameters()]
 
     return iterate
 
 
-def forward_only(model: JointEnergyModel, state: ChainState) -> Callable[[], Tensor]:
-    """The bare convolutions and matrix products, same shapes, nothing between them: what the machine can do at best."""
-    inputs, x = [], state.x.contiguous(memory_format=torch.channels_last)
-    layers = [module for part in (model.cnn, model.mlp) for module in part]
-    with torch.no_grad():
-        for layer in layers:
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                inputs.append((layer, x))
-            x = layer(x)
+def denoising_iteration(
+    model: JointEnergyModel, state: ChainState, precision: str = "float32"
+) -> tuple[Callable[[], Tensor], Callable[[], None]]:
+    """A forward pass, and a training iteration over noise levels: denoised images, cross-entropy, weights' gradient."""
+    sigma = torch.exp(torch.randn(len(state.x), generator=generator(2)))
 
-    @torch.inference_mode()
+    def forward() -> Tensor:
+        with torch.no_grad(), compute_in(precision, state.x.device):
+            return model.at(sigma).logits(state.x)
+
+    def iterate() -> None:
+        model.zero_grad()
+        with compute_in(precision, state.x.device):
+            denoised, logits = denoise(model, state.x, sigma, state.condition)
+            loss = (denoised - state.x).square().mean() + cross_entropy(logits, state.y)
+        loss.backward()
+
+    return forward, iterate
+
+
+def forward_only(model: JointEnergyModel, state: ChainState, precision: str = "float32") -> Callable[[], None]:
+    """The bare convolutions and matrix products, same shapes, nothing between them: what the machine can do at best."""
+    calls: list[tuple[nn.Module, Tensor]] = []
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+    hooks = [layer.register_forward_hook(lambda layer, given, _: calls.append((layer, given[0]))) for layer in layers]
+    with torch.no_grad(), compute_in(precision, state.x.device):
+        model.at(state.level).logits(state.x)
+    for hook in hooks:
+        hook.remove()
+
+    @torch.no_grad()
     def convolve() -> None:
-        for layer, given in inputs:
-            layer(given)
+        with compute_in(precision, state.x.device):
+            for layer, given in calls:
+                layer(given)
 
     return convolve
 
 
 def medians(functions: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Seconds a call of each, the median of calls that take turns, so that a busy moment meets all of them alike."""
+    """Seconds per call of each, the median of calls that take turns, so that a busy moment meets all of them alike."""
     for function in functions.values():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
@@ -145,19 +186,29 @@ def medians(functions: dict[str, Callable[[], object]], seconds: float) -> dict[
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def matrix_peak(seconds: float) -> float:
-    """Floating-point operations a second of a large matrix product."""
-    a = torch.rand(1024, 1024)
+def matrix_peak(seconds: float, precision: str = "float32") -> float:
+    """Floating-point operations per second of a large matrix product."""
+    a = torch.rand(1024, 1024, dtype=getattr(torch, precision))
     return 2 * 1024**3 / medians({"product": lambda: a @ a}, seconds)["product"]
 
 
-def operations(model: JointEnergyModel, n: int) -> int:
-    """Floating-point operations of a forward pass of n images; a step costs twice that: the gradient to the image."""
-    total, size = 0, model.image_size // model.fold
-    for module in (*model.cnn, *model.mlp):
-        if isinstance(module, nn.Conv2d):
-            size //= module.stride[0]
-            total += 2 * module.weight.numel() * size * size
-        elif isinstance(module, nn.Linear):
-            total += 2 * module.weight.numel()
-    return n * total
+class Operations(TorchDispatchMode):
+    """Counts multiplications and additions of convolutions and matrix products, in gradients of gradients too.
+
+    By the formulas of torch's FlopCounterMode, which itself fails within `autograd.grad`: it watches modules as well.
+    """
+
+    total = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if (formula := flop_registry.get(func.overloadpacket)) is not None:
+            self.total += formula(*args, **(kwargs or {}), out_val=result)
+        return result
+
+
+def operations(function: Callable[[], object]) -> int:
+    """Floating-point operations of a call's convolutions and matrix products."""
+    with Operations() as counter:
+        function()
+    return counter.total

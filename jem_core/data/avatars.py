@@ -1,4 +1,4 @@
-"""Avatars: faces drawn from binary attributes, as many as wanted, the same seed always the same face.
+"""Avatars: faces drawn from binary attributes, as many as required, the same seed always the same face.
 
 A label says what is visible: hair under a hat or eyes behind sunglasses count for nothing. Every factor (hair style,
 shade of skin, background, ...) has its own random stream, so that toggling one attribute redraws that attribute alone.
@@ -39,6 +39,18 @@ NAMES: tuple[str, ...] = (
     "Gray_Hair",
 )
 HAIR_COLOURS = ("Black_Hair", "Brown_Hair", "Blond_Hair", "Gray_Hair")
+# At most one of each group can be seen of one avatar (see `visible`).
+GROUPS = (
+    (*HAIR_COLOURS, "Bald"),
+    ("Pale_Skin", "Dark_Skin"),
+    ("Eyeglasses", "Sunglasses"),
+    ("Eyes_Closed", "Sunglasses"),
+    ("Wearing_Hat", "Bald"),
+    ("Wearing_Hat", "Bangs"),
+    ("Bald", "Long_Hair"),
+    ("Bald", "Curly_Hair"),
+    ("Bald", "Bangs"),
+)
 CREDIT = "Avataaars by Pablo Stanley (https://avataaars.com/), drawn through DiceBear, with changes."
 LICENCE = "Avataaars: free for personal and commercial use"
 
@@ -137,7 +149,7 @@ def sample_attributes(seed: int) -> dict[str, bool]:
     return a
 
 
-def look(attributes: Mapping[str, bool], seed: int) -> Look:
+def choose_look(attributes: Mapping[str, bool], seed: int) -> Look:
     """The free choices of an avatar, each from its own stream."""
     seen = visible(attributes)
 
@@ -177,7 +189,7 @@ def look(attributes: Mapping[str, bool], seed: int) -> Look:
 
 def draw(attributes: Mapping[str, bool], seed: int = 0, size: int = 64) -> np.ndarray:
     """One avatar with these attributes (names to true or false; missing ones are absent), uint8 (3, size, size)."""
-    return pixels(look(attributes, seed), size)
+    return pixels(choose_look(attributes, seed), size)
 
 
 def _render(job: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -193,7 +205,7 @@ def person_seed(seed: int, index: int) -> int:
 
 
 def source(n: int, size: int, *, seed: int = 0, workers: int = 2) -> Source:
-    """`n` random avatars; which ones they are depends on the seed alone. 80 % train, 10 % choose, 10 % report."""
+    """`n` random avatars; which ones they are depends on the seed alone. 80 % train, 10 % val, 10 % test."""
     if n < 10:
         raise ValueError(f"{n} avatars cannot be split into three parts; ask for 10 or more.")
     jobs = ((person_seed(seed, index), size) for index in range(n))
@@ -205,6 +217,9 @@ def source(n: int, size: int, *, seed: int = 0, workers: int = 2) -> Source:
         rows=in_processes(_render, jobs, workers),
         split=random_split(n, seed),
         options={"n": n, "seed": seed},
+        title="Avatars",
         credit=CREDIT,
         licence=LICENCE,
+        groups=GROUPS,
+        drawn=True,
     )

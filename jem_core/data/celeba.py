@@ -19,6 +19,7 @@ CROP_SIDE = 148
 CROPS = ("centre", "squash")
 CREDIT = "CelebA (Liu, Luo, Wang and Tang, Deep Learning Face Attributes in the Wild, ICCV 2015)"
 LICENCE = "CelebA: non-commercial research only; its images may not be redistributed"
+GROUPS = (("Black_Hair", "Blond_Hair", "Brown_Hair", "Gray_Hair", "Bald"), ("Straight_Hair", "Wavy_Hair", "Bald"))
 
 
 def source(
@@ -31,7 +32,7 @@ def source(
     seed: int = 0,
     workers: int = 2,
 ) -> Source:
-    """CelebA at this size; split: "official", or "random" (5,000 held out, half to choose, half to report)."""
+    """CelebA at this size; split: "official", or "random" (5,000 held out, half val, half test)."""
     root = Path(root)
     if crop not in CROPS:
         raise ValueError(f"There is no crop {crop!r}. Choose among: {', '.join(CROPS)}.")
@@ -59,8 +60,13 @@ def source(
         rows=rows,
         split=parts,
         options={"crop": crop, "split": split, "least_positive": least, "seed": seed},
+        title="CelebA",
         credit=CREDIT,
         licence=LICENCE,
+        weights_licence="non-commercial research only, trained on CelebA",
+        groups=GROUPS,
+        faces=True,
+        flips=True,
     )
 
 
@@ -83,7 +89,7 @@ def read_attributes(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def read_partition(path: Path, files: list[str]) -> np.ndarray:
-    """The official split of these files: 0 train, 1 validation (choose), 2 test (report)."""
+    """The official split of these files: 0 train, 1 val, 2 test."""
     parts: dict[str, str] = {}
     for number, line in enumerate(_lines(path), start=1):
         if not line.strip():
@@ -103,7 +109,7 @@ def read_picture(path: Path, size: int, crop: str) -> np.ndarray:
     try:
         with Image.open(path) as picture:
             image = picture.convert("RGB")
-    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises on files that are no pictures
+    except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises on files that are not pictures
         raise ValueError(f"{path} cannot be read as a picture: {error}.") from None
     width, height = image.size
     box = (0, 0, width, height)

@@ -1,7 +1,7 @@
 """One type for every data set: images and labels on disk, memory-mapped, with splits and held-out rows.
 
 A directory holds images.npy (N, 3, S, S uint8), labels.npy (N, K int8: -1 unknown, 0 without, 1 with),
-split.npy (N uint8: 0 train, 1 choose, 2 report), held_out.npy (N bool) and dataset.json (what it is).
+split.npy (N uint8: 0 train, 1 val, 2 test), held_out.npy (N bool) and dataset.json (what it is).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import held_out as held_out_pairs
 from .source import Source
 from .support import Support
 
-SPLITS = ("train", "choose", "report")
+SPLITS = ("train", "val", "test")
 FORMAT = 1
 
 
@@ -47,7 +47,7 @@ class Dataset:
             info = json.loads((directory / "dataset.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(
-                f"{directory} is no data set: it has no dataset.json. Prepare one with `python -m train data`."
+                f"{directory} is not a data set: it has no dataset.json. Prepare one with `python -m train data`."
             ) from None
         except json.JSONDecodeError as error:
             raise ValueError(f"{directory / 'dataset.json'} is not JSON: {error}.") from None
@@ -59,9 +59,9 @@ class Dataset:
             "split": _load(directory / "split.npy", np.uint8),
             "held_out": _load(directory / "held_out.npy", np.bool_),
         }
-        wanted = {"labels": (n, len(names)), "split": (n,), "held_out": (n,)}
+        expected = {"labels": (n, len(names)), "split": (n,), "held_out": (n,)}
         for name, array in [("images", images), *arrays.items()]:
-            shape = wanted.get(name, (n, 3, size, size))
+            shape = expected.get(name, (n, 3, size, size))
             if array.shape != shape:
                 raise ValueError(
                     f"{directory / name}.npy has the shape {array.shape}, but dataset.json asks for {shape}."
@@ -166,8 +166,14 @@ def _describe(source: Source, pairs: Sequence[held_out_pairs.Pair]) -> dict[str,
         "held_out": [str(pair) for pair in pairs],
         "options": source.options,
         "notes": list(source.notes),
+        "title": source.title or source.name,
         "credit": source.credit,
         "licence": source.licence,
+        "weights_licence": source.weights_licence,
+        "groups": [[name for name in group if name in source.names] for group in source.groups],
+        "faces": source.faces,
+        "drawn": source.drawn,
+        "flips": source.flips,
     }
 
 

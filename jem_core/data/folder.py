@@ -44,8 +44,8 @@ def source(
     attributes: Sequence[str] = (),
     crop: str = "centre",
     least: float = 0.0,
-    choose: float = 0.1,
-    report: float = 0.1,
+    val: float = 0.1,
+    test: float = 0.1,
     seed: int = 0,
     workers: int = 2,
 ) -> Source:
@@ -68,8 +68,8 @@ def source(
         n=len(entries),
         image_size=size,
         rows=zip(images, labels, strict=True),
-        split=random_split(len(entries), seed, choose, report),
-        options={"crop": crop, "least_positive": least, "choose": choose, "report": report, "seed": seed},
+        split=random_split(len(entries), seed, val, test),
+        options={"crop": crop, "least_positive": least, "val": val, "test": test, "seed": seed},
         notes=(*notes, *_one_sided(names, labels)),
     )
 

@@ -9,20 +9,20 @@ import numpy as np
 
 
 class Pair(NamedTuple):
-    """Two attributes, each wanted (True) or unwanted (False)."""
+    """Two attributes, each required (True) or excluded (False)."""
 
     first: str
-    first_wanted: bool
+    first_required: bool
     second: str
-    second_wanted: bool
+    second_required: bool
 
     def __str__(self) -> str:
         sign = {True: "", False: "-"}
-        return f"{sign[self.first_wanted]}{self.first} + {sign[self.second_wanted]}{self.second}"
+        return f"{sign[self.first_required]}{self.first} + {sign[self.second_required]}{self.second}"
 
     def as_dict(self) -> dict[str, bool]:
-        """The pair as a condition: attribute to wanted or not."""
-        return {self.first: self.first_wanted, self.second: self.second_wanted}
+        """The pair as a condition: attribute to required or not."""
+        return {self.first: self.first_required, self.second: self.second_required}
 
 
 # The paper's CelebA-novel: Beard stands for "not No_Beard" and Old for "not Young".
@@ -48,6 +48,20 @@ _AVATARS = (
     "Dark_Skin + Blond_Hair",
     "Rosy_Cheeks + Beard",
 )
+# Colours on shapes that are seen often, each combination in at least 50 real pictures to compare with.
+_SHOES = (
+    "Red + Boots",
+    "White + Boots",
+    "Pink + Mid_Calf",
+    "Blue + Heels",
+    "Gray + Heels",
+    "Brown + Sneakers",
+    "Beige + Sneakers",
+    "Red + Loafers",
+    "Red + Oxfords",
+    "Pink + Sandals",
+    "Blue + Sandals",
+)
 
 
 def parse(text: str) -> Pair:
@@ -55,17 +69,18 @@ def parse(text: str) -> Pair:
     parts = [part.strip() for part in text.split("+")]
     if len(parts) != 2 or not all(part.removeprefix("-").strip() for part in parts):
         raise ValueError(f"{text!r} is no pair of attributes. Write two names with a plus, such as 'Male + -Young'.")
-    (first, first_wanted), (second, second_wanted) = (
+    (first, first_required), (second, second_required) = (
         (part.removeprefix("-").strip(), not part.startswith("-")) for part in parts
     )
     if first == second:
         raise ValueError(f"{text!r} names the attribute {first!r} twice.")
-    return Pair(first, first_wanted, second, second_wanted)
+    return Pair(first, first_required, second, second_required)
 
 
 NAMED_LISTS: dict[str, tuple[Pair, ...]] = {
     "celeba-novel": tuple(parse(text) for text in _CELEBA),
     "avatars-novel": tuple(parse(text) for text in _AVATARS),
+    "shoes-novel": tuple(parse(text) for text in _SHOES),
 }
 
 
@@ -101,6 +116,6 @@ def mask(labels: np.ndarray, names: Sequence[str], pairs: Sequence[Pair]) -> np.
     column = {name: i for i, name in enumerate(names)}
     found = np.zeros(len(labels), dtype=bool)
     for pair in pairs:
-        first = labels[:, column[pair.first]] == int(pair.first_wanted)
-        found |= first & (labels[:, column[pair.second]] == int(pair.second_wanted))
+        first = labels[:, column[pair.first]] == int(pair.first_required)
+        found |= first & (labels[:, column[pair.second]] == int(pair.second_required))
     return found

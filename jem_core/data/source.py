@@ -26,8 +26,14 @@ class Source:
     split: np.ndarray
     options: dict[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    title: str = ""  # for a reader
     credit: str = ""
-    licence: str = ""
+    licence: str = ""  # of the data
+    weights_licence: str = "MIT"  # of a model that was trained on them
+    groups: Sequence[Sequence[str]] = ()  # attributes of which at most one is true of a picture
+    faces: bool = False  # aligned faces
+    drawn: bool = False  # from their attributes, so that the truth is known
+    flips: bool = False  # a mirrored picture is as good
 
 
 def in_processes(
@@ -47,23 +53,23 @@ def frequent(names: Sequence[str], labels: np.ndarray, least: float) -> list[int
     return [i for i in range(len(names)) if (labels[:, i] == 1).sum() / known[i] >= least]
 
 
-def random_split(n: int, seed: int, choose: float = 0.1, report: float = 0.1) -> np.ndarray:
-    """Every row goes to train (0), choose (1) or report (2) at random, in these shares, rounded (but never to none)."""
-    if choose < 0 or report < 0 or choose + report >= 1:
-        raise ValueError(f"The shares choose {choose} and report {report} must be 0 or more and below 1 together.")
-    counts = [max(round(n * share), 1 if share and n > 2 else 0) for share in (choose, report)]
-    return _split(n, *counts, seed)
+def random_split(n: int, seed: int, val: float = 0.1, test: float = 0.1) -> np.ndarray:
+    """Every row goes to train (0), val (1) or test (2) at random, in these shares, rounded (but never to none)."""
+    if val < 0 or test < 0 or val + test >= 1:
+        raise ValueError(f"The shares val {val} and test {test} must be 0 or more and below 1 together.")
+    first, second = (max(round(n * share), 1 if share and n > 2 else 0) for share in (val, test))
+    return _split(n, first, second, seed)
 
 
 def held_out_split(n: int, seed: int, count: int = 5000) -> np.ndarray:
-    """The paper's 5,000 random rows (a fifth of a smaller set); one half chooses, the other reports."""
+    """The paper's 5,000 random rows (a fifth of a smaller set); half for val, half for test."""
     count = min(count, n // 5)
     return _split(n, count // 2, count - count // 2, seed)
 
 
-def _split(n: int, choose: int, report: int, seed: int) -> np.ndarray:
+def _split(n: int, val: int, test: int, seed: int) -> np.ndarray:
     split = np.zeros(n, dtype=np.uint8)
     order = np.random.default_rng([seed, 0x5917]).permutation(n)
-    split[order[:choose]] = 1
-    split[order[choose : choose + report]] = 2
+    split[order[:val]] = 1
+    split[order[val : val + test]] = 2
     return split

@@ -19,8 +19,11 @@ from safetensors.numpy import save_file
 class HasValues(Protocol):
     """A condition: names, and for each -1 (free), 0 (without) or 1 (with)."""
 
-    names: tuple[str, ...]
-    values: tuple[int, ...]
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def values(self) -> tuple[int, ...]: ...
 
 
 class Support:
@@ -31,8 +34,8 @@ class Support:
         self.rows = np.asarray(rows, dtype=np.int8)
         self.counts = np.asarray(counts, dtype=np.int64)
         if self.rows.shape != (len(self.counts), len(self.names)):
-            wanted = (len(self.counts), len(self.names))
-            raise ValueError(f"The rows have the shape {self.rows.shape}, but counts and names ask for {wanted}.")
+            expected = (len(self.counts), len(self.names))
+            raise ValueError(f"The rows have the shape {self.rows.shape}, but counts and names ask for {expected}.")
 
     @classmethod
     def from_labels(cls, names: Sequence[str], labels: np.ndarray) -> Support:

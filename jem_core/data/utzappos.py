@@ -41,7 +41,7 @@ def source(
     ids, names, labels = read_table(table)
     total = len(ids)
     if missing == "drop":
-        whole = (labels >= 0).all(1)
+        whole = np.asarray((labels >= 0).all(1))
         ids, labels = [name for name, keep in zip(ids, whole, strict=True) if keep], labels[whole]
     if not ids:
         raise ValueError(f"{table} has no row without missing values; say --missing keep to use them all the same.")
@@ -61,8 +61,10 @@ def source(
         notes=(f"{total - len(ids):,} of {total:,} rows have missing values and were dropped.",)
         if missing == "drop"
         else (),
+        title="UT Zappos50K",
         credit=CREDIT,
         licence=LICENCE,
+        weights_licence="academic, non-commercial use only, trained on UT Zappos50K",
     )
 
 

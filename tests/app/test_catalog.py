@@ -1,11 +1,12 @@
 """The models at hand, what the page says of them, and what is new among combinations."""
 
 import random
+from dataclasses import replace
 from shutil import copytree
 
 import pytest
 
-from app.attributes import GROUPS, caption, grouped
+from app.attributes import GROUPS, caption, grouped, sentence
 from app.catalog import Catalog
 from app.novelty import badge, surprise
 from app.presets import presets_for
@@ -14,14 +15,18 @@ from jem_core.data.avatars import NAMES
 
 
 def test_models_are_listed_with_their_attributes(runtime):
-    assert list(runtime.catalog.attributes()) == ["tiny", "tiny-jem"]
-    assert runtime.catalog.rival("tiny") == "tiny-jem"
-    assert runtime.catalog.rival("tiny-jem") == "tiny"
+    assert list(runtime.catalog.attributes()) == ["tiny", "tiny-jem", "tiny-levels"]
+    assert set(runtime.catalog.rivals("tiny")) == {"tiny-jem", "tiny-levels"}
+    assert "tiny" in runtime.catalog.rivals("tiny-jem")
     facts = runtime.catalog.facts()[0]
     assert facts["title"] == "tiny (Gibbs-JEM)"
     assert facts["size"] == 32
     assert facts["sampling"]["steps"] == 5
-    assert [name["name"] for group in facts["groups"] for name in group["names"]] == facts["names"]
+    assert {name["name"] for group in facts["groups"] for name in group["names"]} == set(facts["names"])
+    assert facts["family"][0] == "tiny-levels"  # models of the same data stand under one picture
+    assert [one["levels"] for one in runtime.catalog.facts()] == [False, False, True]
+    assert "uniform" in facts["starts"]
+    assert "noise" in runtime.catalog.facts()[2]["starts"]
 
 
 def test_a_model_is_read_once(runtime):
@@ -50,6 +55,16 @@ def test_avatars_come_first(tiny_bundle, tmp_path):
     assert list(Catalog(bundled=tmp_path, device="cpu").attributes()) == ["avatars", "aardvark", "zebra"]
 
 
+def test_a_bundled_model_that_is_named_comes_first_and_once(tiny_bundle, tmp_path):
+    for name in ("avatars", "celeba"):
+        tiny_bundle.write(tmp_path / name)
+        config = tmp_path / name / "config.json"
+        config.write_text(config.read_text().replace('"name": "tiny"', f'"name": "{name}"'))
+    assert list(Catalog(["celeba"], bundled=tmp_path, device="cpu").attributes()) == ["celeba", "avatars"]
+    with pytest.raises(ValueError, match="no-such-model is not a model directory"):
+        Catalog(["no-such-model"], bundled=tmp_path, device="cpu")
+
+
 def test_without_a_model_the_sentence_says_what_to_do(tmp_path):
     with pytest.raises(ValueError, match="add one with --model DIRECTORY"):
         Catalog(bundled=tmp_path)
@@ -61,17 +76,25 @@ def test_a_directory_shows_its_name_and_not_its_path(runtime):
 
 def test_every_avatar_attribute_has_a_group_and_unknown_ones_have_another():
     titles = [group["title"] for group in grouped(NAMES)]
-    assert titles == list(GROUPS)
+    assert titles == list(GROUPS)[:5]
     assert sum(len(group["names"]) for group in grouped(NAMES)) == len(NAMES)
     mixed = grouped(["Smiling", "Heel_Height"])
     assert [group["title"] for group in mixed] == ["Expression", "Other"]
-    assert grouped(["Red"])[0]["title"] == "Attributes"
+    assert grouped(["Striped"])[0]["title"] == "Attributes"
     assert caption("Mouth_Slightly_Open") == "Mouth slightly open"
+
+
+def test_a_condition_in_a_persons_words():
+    condition = Condition.from_lists(NAMES, ["Smiling", "Wearing_Hat"], ["Eyeglasses"])
+    assert sentence(condition) == "smiling, wearing a hat; no glasses"
+    assert sentence(Condition.from_lists(("Knobbly",), [], ["Knobbly"])) == "no knobbly"
+    assert sentence(Condition.free(NAMES)) == "anything"
 
 
 def test_presets_ask_only_for_what_the_model_has():
     for preset in presets_for(NAMES):
         assert set(preset["values"]["with"]) <= set(NAMES)
+    assert presets_for(["Boots", "Brown"])[0] == {"label": "Brown boots", "values": {"with": ["Brown", "Boots"]}}
     assert presets_for(["Red", "Blue"])[0] == {"label": "Red", "values": {"with": ["Red"]}}
 
 
@@ -83,8 +106,9 @@ def test_the_badge_counts_exactly(runtime):
     assert badge(bundle, red)["sentence"] == f"{expected} of {total} training images have this combination."
     novel = badge(bundle, Condition.from_lists(bundle.names, ["Red", "Striped"]))
     assert novel["novel"]
-    assert novel["sentence"] == f"0 of {total} training images: never seen together."
-    assert not badge(bundle, Condition.free(bundle.names))["novel"]
+    assert novel["sentence"] == f"0 of {total} training images have this combination."
+    free = badge(bundle, Condition.free(bundle.names))
+    assert (free["novel"], free["sentence"]) == (False, "No attributes chosen; anything goes.")
 
 
 def test_a_surprise_was_never_seen_but_its_parts_were(runtime):
@@ -92,14 +116,14 @@ def test_a_surprise_was_never_seen_but_its_parts_were(runtime):
     for seed in range(20):
         condition = surprise(bundle, random.Random(seed))
         assert bundle.support.count(condition) == 0
-        assert {"Red", "Striped"} <= set(condition.wanted)
-        for name in condition.wanted:
+        assert {"Red", "Striped"} <= set(condition.required)
+        for name in condition.required:
             assert bundle.support.count(Condition.from_lists(bundle.names, [name])) > 0
 
 
-def test_without_held_out_pairs_a_surprise_is_rare(runtime, monkeypatch):
+def test_without_held_out_pairs_a_surprise_is_rare(runtime):
     bundle = runtime.catalog.bundle("tiny")
-    monkeypatch.setitem(bundle.config, "data", {})
+    bundle = replace(bundle, config={**bundle.config, "data": {}})
     condition = surprise(bundle, random.Random(0))
-    assert len(condition.wanted) == 3
+    assert len(condition.required) == 3
     assert bundle.support.count(condition) < 0.1 * bundle.support.total

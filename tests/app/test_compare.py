@@ -1,6 +1,10 @@
 """The third screen's figures are those of the evaluation files, cell by cell."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,13 +12,14 @@ import gradio as gr
 import pytest
 from evaluated import PAIRS, evaluate_prediction
 
-from app import compare, explain, tables
+from app import compare, explain, summary, tables
 from app.catalog import Catalog
 from app.limits import Limits
-from app.reports import families, look
+from app.reports import families, value_at
 from app.runtime import Runtime, current, install
 from jem_core.bundle import Bundle
 from jem_core.data.dataset import Dataset
+from jem_core.data.facts import DataFacts
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +41,11 @@ def opened(**wish: object) -> tuple:
     return compare.opened(SimpleNamespace(_data={"order": 1, **wish}))
 
 
-def value_at(folder: Path, source: str) -> float:
+def figure_at(folder: Path, source: str) -> float:
     """The figure that a cell says it was read from."""
     file, path = source.split("#")
     root = tables.PAPER if file == "paper.json" else folder / file
-    return look(json.loads(root.read_text()), path)
+    return value_at(json.loads(root.read_text()), path)
 
 
 def test_every_cell_stands_in_a_file(app: Path) -> None:
@@ -48,8 +53,8 @@ def test_every_cell_stands_in_a_file(app: Path) -> None:
     cells = [cell for row in page["prediction"]["rows"] for cell in row["ours"].values()]
     assert len(cells) == 2 * 2 * len(tables.MEASURES)
     for cell in cells:
-        assert cell["text"] == f"{100 * value_at(app, cell['from']):.1f} %"
-        low = value_at(app, cell["from"].replace(".value", ".low"))
+        assert cell["text"] == f"{100 * figure_at(app, cell['from']):.1f} %"
+        low = figure_at(app, cell["from"].replace(".value", ".low"))
         assert cell["interval"].startswith(f"{100 * low:.1f} % to ")
 
 
@@ -60,7 +65,7 @@ def test_the_papers_figures_stand_in_its_file_and_are_marked(app: Path) -> None:
     assert len(cells) == 3 * (5 + 4)
     for cell in cells:
         assert cell["from"].startswith("paper.json#")
-        assert cell["text"] == f"{value_at(app, cell['from']):g} %"
+        assert cell["text"] == f"{figure_at(app, cell['from']):g} %"
     assert "own figures" in page["prediction"]["paper_title"]
     assert "half-open" in page["prediction"]["note"]
     gibbs = next(row for row in page["prediction"]["rows"] if row["key"] == "accuracy")["paper"]["gibbs-jem"]
@@ -70,18 +75,18 @@ def test_the_papers_figures_stand_in_its_file_and_are_marked(app: Path) -> None:
 def test_what_is_missing_is_said_and_hidden(app: Path) -> None:
     page, *plots = opened()
     assert "factored JEM" in page["missing"]
-    assert [plot["visible"] for plot in plots] == [True, False, True, True, True, False]
+    # Steering and long runs; reliability of supervised, JEM, Gibbs-JEM and noise levels; ROC, PR; samplers and starts.
+    assert [plot["visible"] for plot in plots] == [False, False, True, False, True, False, True, True, False]
     assert page["attributes"][0]["name"] == "Red"
 
 
 def test_curves_of_one_attribute(app: Path) -> None:
     page, *plots = opened(attribute="Striped", theme="dark")
     assert page["attribute"] == "Striped"
-    assert "Striped" in plots[3]["value"].layout.title.text
-    auroc = look(
-        json.loads((app / "tiny" / "evaluation.json").read_text()), "prediction.attributes.Striped.auroc.value"
-    )
-    assert any(f"{100 * auroc:.1f} %" in (trace.name or "") for trace in plots[3]["value"].data)
+    roc = plots[6]["value"]
+    assert "Striped" in roc.layout.title.text
+    auroc = figure_at(app, "tiny/evaluation.json#prediction.attributes.Striped.auroc.value")
+    assert any(f"{100 * auroc:.1f} %" in (trace.name or "") for trace in roc.data)
 
 
 def test_the_heat_map_holds_the_file_and_names_the_model_to_open(app: Path) -> None:
@@ -92,20 +97,105 @@ def test_the_heat_map_holds_the_file_and_names_the_model_to_open(app: Path) -> N
     ]
 
 
-def test_synthesis_rows_come_from_the_measures(app: Path, tmp_path: Path) -> None:
-    evaluation = json.loads((app / "tiny" / "evaluation.json").read_text())
-    measure = {"key": "seen_pairs", "measure": "judged right, seen pairs", "value": 0.75, "low": 0.7, "high": 0.8}
-    evaluation["measures"].append(measure | {"chains": 40})
-    path = app / "tiny" / "evaluation.json"
+@contextmanager
+def evaluation(folder: Path, name: str = "tiny", **more: object) -> Iterator[None]:
+    """The evaluation with something more in it, for a while."""
+    path = folder / name / "evaluation.json"
     before = path.read_text()
     try:
-        path.write_text(json.dumps(evaluation))
-        rows = opened()[0]["synthesis"]
-        assert [row["key"] for row in rows] == ["seen_pairs"]
-        assert rows[0]["cell"]["text"] == "75.0 %"
-        assert value_at(app, rows[0]["cell"]["from"]) == 0.75
+        path.write_text(json.dumps(json.loads(before) | more))
+        yield
     finally:
         path.write_text(before)
+
+
+def test_synthesis_rows_come_from_the_measures(app: Path) -> None:
+    measure = {"key": "seen_pairs", "measure": "judged right, seen pairs", "value": 0.75, "low": 0.7, "high": 0.8}
+    measures = [measure | {"chains": 40}]
+    with evaluation(app, measures=measures):
+        rows = opened()[0]["synthesis"]
+        assert [(row["key"], row["measure"]) for row in rows] == [("seen_pairs", "match the request, seen pairs")]
+        assert rows[0]["cell"]["text"] == "75.0 %"
+        assert figure_at(app, rows[0]["cell"]["from"]) == 0.75
+
+
+def accuracy(folder: Path, name: str) -> float:
+    return figure_at(folder, f"{name}/evaluation.json#prediction.micro.accuracy.value")
+
+
+def test_the_paragraph_is_written_from_the_figures(app: Path) -> None:
+    words = opened()[0]["paragraph"]
+    right = f"{100 * accuracy(app, 'tiny'):.1f} % right"
+    assert words.startswith(f"Of the models that make pictures, Gibbs-JEM labels them best: {right}")
+    assert f"(the supervised model: {100 * accuracy(app, 'tiny-supervised'):.1f} %)" in words
+    assert "Its percentages are the most honest, too" in words
+    assert words.endswith("The paper has no figures for this data.")
+    share = {"judged_right": {"value": 0.62}}
+    judged = {"seen_pairs": {"summary": {"judged_right": {"value": 0.875}}}, "held_out_pairs": {"summary": share}}
+    with evaluation(app, synthesis=judged, steering={"after_last": {"value": 0.51}, "judged_right": [1.0, 0.7, 0.51]}):
+        page = opened()[0]
+    assert "Gibbs-JEM is best: 88 % of its pictures match." in page["paragraph"]
+    assert "never showed it is Gibbs-JEM: 62 %." in page["paragraph"]
+    assert "After 2 changes in a row, 51 % of the pictures of Gibbs-JEM still match" in page["paragraph"]
+    rows = {row["key"]: row for row in page["headline"]["rows"]}
+    assert rows["seen"]["cells"] == {"gibbs-jem": "87.5 %"}
+    assert rows["steered"]["cells"] == {"gibbs-jem": "51.0 %"}
+    assert rows["accuracy"]["paper"] is None
+
+
+def test_the_paper_stands_beside_ours_where_it_has_the_data(app: Path) -> None:
+    (family,) = families(current().catalog).values()
+    family = replace(family, source="celeba")
+    words = summary.paragraph(family)
+    ours = 100 * accuracy(app, "tiny")
+    side = "better" if ours > 84.14 else "worse"
+    assert re.search(rf"ours is (.*but )?{side} at labels \({ours:.1f} % against 84.1 %\)", words), words
+    assert "% against 2.8 %)" in words
+    assert {row["key"]: row["paper"] for row in summary.headline(family)["rows"]}["ece_paper"] == "2.8 %"
+
+
+def test_how_far_ahead_the_best_is(app: Path) -> None:
+    (family,) = families(current().catalog).values()
+    measure = summary.MEASURES[0]
+    found = {"gibbs-jem": 0.9, "supervised": 0.863}
+    assert summary._ahead(family, found, measure).startswith(", 3.7 points ahead of the supervised model")
+    assert summary._ahead(family, {"gibbs-jem": 0.9}, measure) == ""
+    assert (
+        summary._ahead(family, {"gibbs-jem": 0.9, "supervised": 0.8999}, measure) == ", level with the supervised model"
+    )
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"steering": []}, {"steering": {"judged_right": [None]}, "long_run": {"steps": 3}}]
+)
+def test_steering_and_long_runs_are_drawn_where_they_were_measured(app: Path, broken: dict) -> None:
+    steering = {"judged_right": [{"value": 1.0}, {"value": 0.5}], "after_last": 0.5}
+    with evaluation(app, steering=steering, long_run={"steps": [0, 100], "judged_right": [1.0, 0.9]}):
+        _, first, second, *_ = opened()
+    assert list(first["value"].data[0].y) == [1.0, 0.5]
+    assert list(second["value"].data[0].x) == [0, 100]
+    with evaluation(app, **broken):
+        _, first, second, *_ = opened()
+    assert not first["visible"]
+    assert not second["visible"]
+
+
+def test_rows_of_pictures_have_one_condition_and_one_seed(app: Path) -> None:
+    page = opened()[0]
+    asked = {"order": 3, "family": page["family"], "condition": 1, "seed": 4}
+    answer = compare.rows(SimpleNamespace(_data=asked))
+    assert [row["title"] for row in answer["rows"]] == ["Gibbs-JEM"]  # a classifier makes none
+    assert len(answer["rows"][0]["images"]) == compare.PICTURES
+    assert len(page["conditions"]) == compare.CONDITIONS
+    another = compare.rows(SimpleNamespace(_data=asked | {"seed": 5}))
+    assert another["rows"][0]["images"] != answer["rows"][0]["images"]
+    for bad in ({"condition": 99}, {"seed": -1}, {"family": ["x"]}, {"condition": True}):
+        assert compare.rows(SimpleNamespace(_data=asked | bad))["kind"] == "refused"
+
+
+def test_pairs_that_cannot_be_true_are_left_out(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DataFacts, "rivals", lambda self, name: ("Bright",) if name == "Red" else ())
+    assert [cell["pair"] for cell in opened()[0]["pairs"]["cells"]] == [["Red", "Striped"]]
 
 
 def test_unknown_data_sets_are_refused(app: Path) -> None:
@@ -125,7 +215,7 @@ def test_models_group_by_data(app: Path) -> None:
     (family,) = families(current().catalog).values()
     assert set(family.models) == {"gibbs-jem", "supervised"}
     assert family.main.name == "tiny"
-    assert family.missing() == ["jem"]
+    assert family.missing() == ["jem", "denoising"]
 
 
 def test_how_it_works_in_six_pictures(tiny_bundle: Bundle) -> None:
@@ -139,3 +229,15 @@ def test_how_it_works_in_six_pictures(tiny_bundle: Bundle) -> None:
     assert len(gibbs["lines"][0]["values"]) == explain.SHOWN_STEPS[-1]
     assert [line["label"] for line in marginalizing["lines"]] == ["marginalizing", "resampling"]
     assert "not evaluated" in calibration["note"]
+
+
+def test_how_noise_levels_work_in_six_pictures(tiny_levels: Bundle) -> None:
+    pictures = explain.pictures(tiny_levels, seed=3)
+    assert pictures == explain.pictures(tiny_levels, seed=3)
+    _, _, lifting, down, both, _ = pictures
+    assert len(lifting["images"]) == 2 * len(explain.SHOWN_LEVELS)
+    levels = down["lines"][0]["values"]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[-1] == 0
+    assert len(down["images"]) == len(explain.SHOWN_STEPS)
+    assert [line["label"] for line in both["lines"]] == ["marginalizing", "resampling"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from app.film import Film, columns, jpeg, png, tile
+from app.film import MOST_BYTES, Film, animate, columns, jpeg, png, tile
 
 
 def test_tiles_stand_in_reading_order():
@@ -55,8 +55,29 @@ def test_animations_open_and_have_their_frames(kind, lanes):
     assert picture.width >= 256
 
 
+@pytest.mark.parametrize("kind", ["gif", "webp"])
+def test_an_animation_can_be_sent_to_a_friend(kind):
+    """Noise is the worst case: it cannot be made small, so there is less of it."""
+    film, rng = Film(most=160), np.random.default_rng(0)
+    for step in range(160):
+        film.add(step, "noise", [jpeg(rng.integers(0, 256, (256, 256, 3), np.uint8))])
+    assert 20_000 < len(film.animation(kind)) <= MOST_BYTES
+
+
+def test_a_path_goes_there_and_back():
+    pictures = [np.full((64, 64, 3), 60 * i, np.uint8) for i in range(4)]
+    moving = Image.open(io.BytesIO(animate(pictures, between=2)))
+    assert moving.n_frames == 2 * (3 * 3 + 1) - 2
+    brightness = []
+    for i in range(moving.n_frames):
+        moving.seek(i)
+        brightness.append(np.asarray(moving.convert("L")).mean())
+    assert np.argmax(brightness) == 9
+    assert brightness[:10] == sorted(brightness[:10])
+
+
 def test_an_animation_needs_a_run_and_a_known_kind():
-    with pytest.raises(ValueError, match="no run to animate"):
+    with pytest.raises(ValueError, match="nothing to animate"):
         Film().animation("gif")
     with pytest.raises(ValueError, match="choose gif or webp"):
         Film().animation("mp4")

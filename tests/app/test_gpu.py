@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def report(tiny_bundle: Bundle) -> dict:
+def report(tiny_levels: Bundle) -> dict:
     """One session through the real wrapper, in a process that looks like a ZeroGPU Space."""
     pytest.importorskip("spaces", reason="the package of ZeroGPU is not installed")
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.app.zero_gpu_run", str(tiny_bundle.directory)],
+        [sys.executable, "-m", "tests.app.zero_gpu_run", str(tiny_levels.directory)],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "2"},  # more than one thread, to notice a worker that waits for them
         stdout=subprocess.PIPE,
@@ -75,10 +75,10 @@ def test_the_worker_changes_no_bit(report: dict) -> None:
     assert report["same"]["there"] == report["same"]["here"]
 
 
-def test_a_plain_function_answers_from_the_worker(report: dict, tiny_bundle: Bundle) -> None:
+def test_a_plain_function_answers_from_the_worker(report: dict, tiny_levels: Bundle) -> None:
     assert report["call"]["images"] == 2
-    assert report["call"]["names"] == list(tiny_bundle.names)
-    assert report["call"]["refusal"].startswith("Start is 'photo'; choose one of")
+    assert report["call"]["names"] == list(tiny_levels.names)
+    assert report["call"]["refusal"].startswith("start is 'photo'; choose one of")
 
 
 def test_the_time_asked_for_comes_from_the_request(report: dict) -> None:

@@ -30,7 +30,7 @@ def no_room() -> None:
 
 async def last_frame(url: str) -> dict:
     async with new_http(url) as http, Tab(http, await events_of(http)) as tab:
-        wish = WISH | {"settings": {"model": "tiny", "chains": 2, "seed": 3, "steps": 4, "with": ["Red"]}}
+        wish = WISH | {"settings": {"model": "tiny", "chains": 2, "seed": 3, "pause": 4, "with": ["Red"]}}
         return [frame async for frame in tab.stream("run", wish)][-1]
 
 

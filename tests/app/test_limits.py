@@ -22,3 +22,11 @@ def test_nonsense_is_refused(monkeypatch, text):
     monkeypatch.setenv("GIBBS_JEM_WAITING", text)
     with pytest.raises(ValueError, match=f"GIBBS_JEM_WAITING is '{text}'"):
         Limits.from_environment()
+
+
+def test_a_space_stands_behind_a_proxy_and_nothing_else_does(monkeypatch):
+    assert Limits.from_environment().behind_proxy == 0
+    monkeypatch.setenv("SPACE_ID", "owner/space")
+    assert Limits.from_environment().behind_proxy == 1
+    monkeypatch.setenv("GIBBS_JEM_BEHIND_PROXY", "0")
+    assert Limits.from_environment().behind_proxy == 0

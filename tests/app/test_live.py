@@ -5,220 +5,291 @@ from dataclasses import replace
 
 import pytest
 import torch
+from runs import LEVELS, PAPER, letter_of, pictures, run
 
-from app.catalog import Catalog
-from app.chains import begin
-from app.live import stream
-from app.mailbox import Letter, Mailbox
+from app.live import Order, stream
+from app.mailbox import Mailbox
 from app.runtime import Runtime, current, install
-from app.settings import Settings
+from jem_core.chains import sample
 from jem_core.condition import Condition
-from jem_core.sampling import sample
 
-SETTINGS = Settings(model="tiny", chains=4, speed=0, wanted=("Red",), steps=6, rest=0)
-
-
-def letter_of(settings: Settings, **changes) -> Letter:
-    return replace(Letter(order=1, run="r", playing=True, fresh=1, settings=settings.values()), **changes)
+BOTH = pytest.mark.parametrize("settings", [PAPER, LEVELS], ids=["paper", "levels"])
 
 
-def run(settings: Settings, chains=None, action="run", session="test", photo=None, **changes):
-    """The frames of a run and the chains that it leaves."""
-    box = Mailbox(session)
-    box.drop()
-    box.post(letter_of(settings, **changes))
-    frames, kept = [], chains
-    for frame, left in stream(box, "r", chains, photo, action):
-        frames.append(frame)
-        kept = left or kept
-    return frames, kept
-
-
-def test_a_run_is_the_same_as_jem_core_sample(runtime):
-    """Same seed, same steps, same settings: the app's chains and the library's are one, bit for bit."""
-    settings = SETTINGS.but(guidance=2.0, noise_std=0.01, augment_every=2, variety=0.6)
-    frames, chains = run(settings)
-    bundle = runtime.catalog.bundle("tiny")
+@BOTH
+def test_a_run_is_the_same_as_jem_core_sample(runtime, settings):
+    """Same seed, same settings: the app's chains and the library's are one, bit for bit."""
+    frames, chains = run(settings.but(own=(("guidance", 2.5), ("variety", 0.6))))
+    bundle = runtime.catalog.bundle(settings.model)
     condition = Condition.from_lists(bundle.names, ["Red"])
-    changes = {"guidance": 2.0, "noise_std": 0.01, "augment_every": 2, "variety": 0.6}
-    expected = sample(bundle, condition, 4, steps=6, **changes)
-    assert not torch.equal(expected.images, sample(bundle, condition, 4, steps=6, **changes | {"variety": 1.0}).images)
-    assert torch.equal(chains.lanes[0].state.x, expected.images)
-    assert frames[-1]["status"] == "paused"
-    assert frames[-1]["step"] == 6
+    expected = sample(bundle, condition, 4, guidance=2.5, variety=0.6)
+    assert not torch.equal(expected.images, sample(bundle, condition, 4, guidance=2.5).images)
+    assert torch.equal(pictures(chains, runtime), expected.images)
+    assert frames[-1]["status"] == "settled"
+    assert frames[-1]["step"] == bundle.sampling["steps"]
 
 
-def test_pausing_and_going_on_changes_nothing(runtime):
-    whole = run(SETTINGS.but(augment_every=4))[1]
-    half = run(SETTINGS.but(augment_every=4, steps=3))[1]
-    both = run(SETTINGS.but(augment_every=4), chains=half)[1]
-    assert both.step == 6
+@BOTH
+def test_a_change_goes_as_jem_core_walks(runtime, settings):
+    from jem_core.walks import parse_walk, run_walk
+
+    _, chains = run(settings)
+    frames, chains = run(settings.but(required=("Red", "Left"), excluded=("Dotted",)), chains, order=None)
+    bundle = runtime.catalog.bundle(settings.model)
+    walk = run_walk(bundle, parse_walk("Red; -Dotted+Left", bundle), 4)
+    assert torch.equal(pictures(chains, runtime), walk.images[-1])
+    assert frames[-1]["walk"] == "Red;-Dotted+Left"
+    assert frames[0]["with"] == ["Red", "Left"]
+
+
+def test_a_change_lifts_chains_that_know_noise_levels(runtime):
+    _, chains = run(LEVELS)
+    assert chains.level == 0
+    frames, _ = run(LEVELS.but(required=("Left",)), chains)
+    assert frames[0]["level"] == pytest.approx(runtime.catalog.bundle("tiny-levels").sampling["lift"])
+    assert frames[-1]["level"] == 0
+    less = run(LEVELS.but(required=("Left",), own=(("lift", 0.5),)), run(LEVELS)[1])[0]
+    assert less[0]["level"] == pytest.approx(0.5)
+
+
+@BOTH
+def test_pausing_and_going_on_changes_nothing(runtime, settings):
+    whole = run(settings)[1]
+    frames, half = run(settings.but(pause=3))
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("paused", 3)
+    both = run(settings, chains=half)[1]
     assert both.digest() == whole.digest()
 
 
-def test_chains_rest_and_walk_on(runtime):
-    frames, rested = run(SETTINGS.but(steps=0, rest=5))
-    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 5)
-    assert "Continue" in frames[-1]["message"]
-    frames, went_on = run(SETTINGS.but(steps=0, rest=5), chains=rested)
-    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 10)
-    assert went_on.digest() == run(SETTINGS.but(steps=10, rest=5))[1].digest(), "a rest changes no chain"
-
-
-def test_the_model_says_when_to_rest(runtime):
-    frames, _ = run(SETTINGS.but(steps=0, rest=None))
-    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 5)  # the small model's own number of steps
-
-
-def test_a_new_wish_puts_the_rest_off(runtime):
-    box, settings = Mailbox("rest"), SETTINGS.but(steps=0, rest=5)
-    box.drop()
-    box.post(letter_of(settings))
-    frames = []
-    for frame, _ in stream(box, "r", None, None, "run"):
-        frames.append(frame)
-        if len(frames) == 1:  # while the chains stand at step 0 nothing is put off, so wait for a step
-            continue
-        if frame["order"] == 1 and frame["status"] == "running":
-            box.post(letter_of(settings.but(wanted=("Framed",)), order=2))
-            asked_at = frame["step"]
-    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", asked_at + 5)
-
-
-def test_single_steps_add_up_to_a_run(runtime):
-    chains = run(SETTINGS, action="look")[1]
+@BOTH
+def test_single_steps_add_up_to_a_run(runtime, settings):
+    frames, chains = run(settings, order=Order("show"))
     assert chains.step == 0
-    for _ in range(6):
-        chains = run(SETTINGS, chains=chains, action="step")[1]
-    assert chains.digest() == run(SETTINGS)[1].digest()
+    while frames[-1]["status"] != "settled":
+        frames, chains = run(settings, chains=chains, order=Order("step"))
+    assert chains.digest() == run(settings)[1].digest()
 
 
-def test_another_wish_before_the_first_step_begins_other_chains(runtime):
-    """Conditional noise knows the wish: chains that have not moved must not keep the noise of an older one."""
-    blue = SETTINGS.but(wanted=(), unwanted=("Red",))
-    standing = run(SETTINGS, action="look")[1]
+def test_another_condition_before_the_first_step_begins_other_chains(runtime):
+    """The start knows the condition: chains that have not moved must not keep the noise of an older one."""
+    blue = PAPER.but(required=(), excluded=("Red",))
+    standing = run(PAPER, order=Order("show"))[1]
     assert run(blue, chains=standing)[1].digest() == run(blue)[1].digest()
-    moved = run(SETTINGS, chains=standing, action="step")[1]
-    assert run(blue.but(steps=0), chains=moved, action="look")[1].digest() == moved.digest()
 
 
 def test_half_steps(runtime):
-    chains = run(SETTINGS, action="look")[1]
+    chains = run(PAPER, order=Order("show"))[1]
     before = chains.digest()
-    assert run(SETTINGS, chains=chains, action="labels")[1].digest() == before
-    moved = run(SETTINGS, chains=chains, action="langevin")[1]
+    assert run(PAPER, chains=chains, order=Order("labels"))[1].digest() == before
+    frames, moved = run(PAPER, chains=chains, order=Order("langevin"))
     assert moved.step == 1
     assert moved.digest() != before
+    assert frames[-1]["why"] == "a step was taken in halves"
 
 
 def test_a_letter_in_the_middle_steers_the_same_chains(runtime):
     box = Mailbox("steered")
     box.drop()
-    box.post(letter_of(SETTINGS.but(steps=0)))
+    box.post(letter_of(LEVELS.but(moving=1)))
     seen, chains = [], None
-    for frame, kept in stream(box, "r", None, None, "run"):
+    for frame, kept in stream(box, "r", None, None, Order()):
         chains = kept or chains
-        seen.append((frame["order"], frame["step"], frame["with"]))
+        seen.append((frame["step"], frame["with"]))
         if len(seen) == 3:
-            box.post(letter_of(SETTINGS.but(steps=0, wanted=("Left",), unwanted=("Red",)), order=2))
+            box.post(letter_of(LEVELS.but(moving=1, required=("Left",), excluded=("Red",)), order=2))
         if len(seen) == 6:
-            box.post(letter_of(SETTINGS.but(steps=0, wanted=("Left",)), order=3, playing=False))
-    steps = [step for _, step, _ in seen]
+            box.post(letter_of(LEVELS.but(required=("Left",)), order=3, playing=False))
+    steps = [step for step, _ in seen]
     assert steps == sorted(steps)
-    assert seen[-1][2] == ["Left"]
-    assert chains.steered
-    assert set(chains.lanes[0].state.condition[:, 3].tolist()) == {1}
+    assert seen[-1][1] == ["Left"]
+    assert set(chains.lanes[0].memory.state.condition[:, 3].tolist()) == {1}
 
 
 def test_a_reset_in_the_middle_begins_new_chains(runtime):
     box = Mailbox("reset")
     box.drop()
-    box.post(letter_of(SETTINGS.but(steps=0)))
-    steps = []
-    for frame, _ in stream(box, "r", None, None, "run"):
+    box.post(letter_of(LEVELS.but(moving=1)))
+    steps, epochs = [], []
+    for frame, _ in stream(box, "r", None, None, Order()):
         steps.append(frame["step"])
+        epochs.append(frame["epoch"])
         if len(steps) == 4:
-            box.post(letter_of(SETTINGS.but(steps=0), order=2, fresh=2))
+            box.post(letter_of(LEVELS.but(moving=1), order=2, fresh=2))
         if len(steps) == 8:
-            box.post(letter_of(SETTINGS.but(steps=0), order=3, fresh=2, playing=False))
+            box.post(letter_of(LEVELS, order=3, fresh=2, playing=False))
     assert steps != sorted(steps)
+    assert len(set(epochs)) == 2
+
+
+def test_moving_chains_never_arrive_and_rest_when_told(runtime):
+    install(Runtime(runtime.catalog, replace(runtime.limits, run_steps=60)))
+    frames, chains = run(LEVELS.but(moving=1))
+    assert (frames[-1]["status"], frames[-1]["step"]) == ("resting", 60)
+    assert max(frame["level"] for frame in frames[3:]) > 0
+    assert chains.lanes[0].memory.state.x.isfinite().all()
+    frames, chains = run(LEVELS, chains=chains)
+    assert (frames[-1]["status"], frames[-1]["level"]) == ("settled", 0)
+    assert frames[-1]["why"] == "the pictures kept moving"
+
+
+def test_locked_pictures_stay_while_the_others_change(runtime):
+    before = run(LEVELS)[1]
+    kept = pictures(before, runtime).clone()
+    frames, after = run(LEVELS.but(required=("Left",), locked=(1, 3)), before)
+    now = pictures(after, runtime)
+    assert torch.equal(now[[1, 3]], kept[[1, 3]])
+    assert not torch.equal(now[[0, 2]], kept[[0, 2]])
+    assert "locked" in frames[-1]["why"]
+    free = run(LEVELS.but(required=("Bright",)), after)[1]
+    assert not torch.equal(pictures(free, runtime)[1], kept[1])
+
+
+def test_more_like_this_keeps_the_picture_in_its_place(runtime):
+    before = run(LEVELS)[1]
+    kept = pictures(before, runtime).clone()
+    frames, after = run(LEVELS.but(seed=9), before, order=Order("like", place=2), fresh=2)
+    now = pictures(after, runtime)
+    assert torch.equal(now[2], kept[2])
+    assert not torch.equal(now[1], kept[2])
+    assert frames[-1]["status"] == "settled"
+    assert frames[-1]["why"].startswith("they grew out of")
+    other = run(LEVELS.but(seed=9, required=("Left",)), after, fresh=2)[1]
+    assert not torch.equal(pictures(other, runtime)[2], kept[2]), "it is not locked afterwards"
+    assert run(PAPER.but(seed=9), run(PAPER)[1], order=Order("like"), fresh=2)[0][-1]["status"] == "error"
+
+
+@BOTH
+def test_a_visitor_can_go_back(runtime, settings):
+    frames, chains = run(settings)
+    first, digest = frames[-1]["state"], frames[-1]["digest"]
+    other = settings.but(required=("Left",))
+    frames, chains = run(other, chains)
+    assert frames[-1]["states"] == [first, first + 1]
+    frames, chains = run(settings, chains, order=Order("back", state=first), fresh=2)
+    assert (frames[-1]["status"], frames[-1]["digest"]) == ("settled", digest)
+    assert frames[-1]["state"] == first
+    again = run(other, chains, fresh=2)[1]  # and from there on it goes as it went before
+    assert again.digest() == run(other, run(settings)[1])[1].digest()
+    assert run(settings, chains, order=Order("back", state=999), fresh=3)[0][-1]["message"].endswith("no longer kept.")
+
+
+@BOTH
+def test_a_link_takes_the_same_changes_again(runtime, settings):
+    """Also such that came before the pictures had arrived."""
+    chains = run(settings.but(pause=2))[1]
+    second = settings.but(required=("Left",))
+    chains = run(second, chains)[1]
+    third = second.but(excluded=("Red",), pause=chains.step + 3)
+    frames, chains = run(third, chains)
+    assert frames[-1]["walk"] == "Red@2;~Red+Left;-Red@3"
+    opened = third.but(pause=0, walk=frames[-1]["walk"])
+    again, copy = run(opened)
+    assert copy.digest() == chains.digest()
+    assert again[-1]["status"] == "paused"
+    assert again[-1]["walk"] == frames[-1]["walk"]
+    on = run(opened.but(walk="", required=("Framed",)), copy)[0]
+    assert (on[-1]["status"], on[-1]["with"]) == ("settled", ["Framed"]), "a change there works at once"
+
+
+def test_a_change_while_a_link_is_taken_again_does_not_wait(runtime):
+    box = Mailbox("hasty")
+    box.drop()
+    box.post(letter_of(LEVELS.but(required=("Left",), walk="Red;~Red+Left")))
+    frames = []
+    for frame, _ in stream(box, "r", None, None, Order()):
+        frames.append(frame)
+        if len(frames) == 2:
+            box.post(letter_of(LEVELS.but(required=("Framed",)), order=2))
+    assert frame["with"] == ["Framed"]
+    assert frame["left"] == 0
+
+
+@pytest.mark.parametrize(("walk", "word"), [("Red;Nobody", "Nobody"), ("Red;Left", "do not end"), ("Red@x", "@x")])
+def test_a_link_that_makes_no_sense_is_refused(runtime, walk, word):
+    frames, _ = run(LEVELS.but(walk=walk))
+    assert frames[-1]["status"] == "error"
+    assert word in frames[-1]["message"]
+
+
+def test_a_chain_that_goes_astray_is_replaced(runtime):
+    chains = run(LEVELS.but(pause=3))[1]
+    memory = chains.lanes[0].memory
+    x = memory.state.x.clone()
+    x[1] = float("nan")
+    memory.state = memory.state._replace(x=x)
+    frames, after = run(LEVELS, chains)
+    shown = pictures(after, runtime)
+    assert shown.isfinite().all()
+    assert shown[1].std() > 0.01
+    assert frames[-1]["why"] == "a chain went astray and was replaced"
+
+
+def test_what_is_seen(runtime):
+    """The chain itself has its noise; where it is heading has not."""
+    half = run(LEVELS.but(pause=2))[1]
+    sources = [
+        run(LEVELS.but(view=view), half, order=Order("show"))[0][-1]["lanes"][0]["src"] for view in ("heading", "chain")
+    ]
+    assert sources[0] != sources[1]
+    assert len(sources[1]) > len(sources[0])  # noise takes more room
 
 
 def test_an_older_run_ends_when_a_newer_one_begins(runtime):
     box = Mailbox("older")
     box.drop()
-    box.post(letter_of(SETTINGS.but(steps=0)))
-    old = stream(box, "r", None, None, "run")
+    box.post(letter_of(LEVELS.but(moving=1)))
+    old = stream(box, "r", None, None, Order())
     next(old)
-    box.post(letter_of(SETTINGS, order=2, run="newer"))
+    box.post(letter_of(LEVELS, order=2, run="newer"))
     assert [frame["status"] for frame, _ in old] in ([], ["running"])
 
 
-def test_a_lost_mailbox_leaves_the_last_wish(runtime):
+def test_a_lost_mailbox_leaves_the_last_letter(runtime):
     box = Mailbox("lost")
     box.drop()
-    box.post(letter_of(SETTINGS))
+    box.post(letter_of(PAPER))
     frames = []
-    for frame, _ in stream(box, "r", None, None, "run"):
+    for frame, _ in stream(box, "r", None, None, Order()):
         frames.append(frame)
         box.drop()
-    assert frames[-1]["step"] == 6
-    assert frames[-1]["with"] == ["Red"]
-
-
-def test_a_run_rests_when_its_budget_is_spent(runtime):
-    install(Runtime(runtime.catalog, replace(runtime.limits, run_steps=5)))
-    frames, chains = run(SETTINGS.but(steps=0))
-    assert frames[-1]["status"] == "resting"
-    assert chains.step == 5
-    assert run(SETTINGS.but(steps=0), chains=chains)[1].step == 10
+    assert (frames[-1]["status"], frames[-1]["with"]) == ("settled", ["Red"])
 
 
 def test_keep_the_best_is_never_worse(runtime):
-    frames, best = run(SETTINGS, action="best")
-    n, parts = SETTINGS.chains, current().limits.best_of
-    assert frames[-1]["message"] == f"The best {n} of {n * parts} chains after 6 steps each."
-    everyone = [run_part(runtime.catalog, slice(i * n, (i + 1) * n), parts).log_p_condition for i in range(parts)]
-    top = torch.cat(everyone).sort(descending=True).values[:n]
-    assert torch.allclose(best.lanes[0].info.log_p_condition, top, atol=1e-4)
-    assert [frame for frame in frames if frame["status"] == "best"] == frames[:-1]
-
-
-def run_part(catalog: Catalog, part: slice, parts: int):
-    """The figures of some of the chains, by jem_core alone."""
-    from jem_core.samplers import Sampler
-    from jem_core.sampling import finish, run_chains
-
-    bundle = catalog.bundle("tiny")
-    lane = begin(catalog, SETTINGS, part=part, parts=parts).lanes[0]
-    kernel = Sampler("marginalizing", bundle.model, bundle.langevin()[0])
-    state = lane.state
-    for stepped, _ in run_chains(kernel, state, lane.randomness, 6):
-        state = stepped
-    return finish(kernel, state, lane.randomness)
+    frames, best = run(LEVELS, order=Order("best"))
+    n, parts = LEVELS.chains, current().limits.best_of
+    assert frames[-1]["message"] == f"The best {n} of {n * parts}."
+    bundle = runtime.catalog.bundle("tiny-levels")
+    expected = sample(bundle, Condition.from_lists(bundle.names, ["Red"]), n, keep_best=parts)
+    assert torch.allclose(best.lanes[0].memory.info.log_p_condition, expected.log_p_condition, atol=1e-4)
+    assert {frame["status"] for frame in frames[:-1]} <= {"best"}
+    assert frames[-1]["best_of"] == parts
 
 
 def test_keep_the_best_can_be_stopped_and_loses_nothing(runtime):
-    chains = run(SETTINGS)[1]
+    chains = run(PAPER)[1]
     before = chains.digest()
-    frames, after = run(SETTINGS, chains=chains, action="best", playing=False)
-    assert frames[-1]["message"] == "Stopped; the chains are as they were."
+    frames, after = run(PAPER, chains=chains, order=Order("best"), playing=False)
+    assert frames[-1]["message"] == "Stopped. The pictures are as they were."
+    assert frames[-1]["status"] == "settled", "they had arrived before"
     assert after.digest() == before
 
 
 def test_two_lanes_start_from_the_same_noise(runtime):
     for compare in ("samplers", "models"):
-        chains = run(SETTINGS.but(compare=compare), action="look")[1]
+        chains = run(PAPER.but(compare=compare, beside="tiny-jem"), order=Order("show"))[1]
         first, second = chains.lanes
-        assert torch.equal(first.state.x, second.state.x)
+        assert torch.equal(first.memory.state.x, second.memory.state.x)
         assert (first.sampler, first.model) != (second.sampler, second.model)
 
 
 def test_a_photo_is_where_chains_start(runtime):
     photo = torch.full((1, 3, 48, 48), 0.25)
-    chains = run(SETTINGS.but(start="photo"), action="look", photo=photo)[1]
-    assert torch.allclose(chains.lanes[0].state.x, torch.tensor(0.25), atol=1e-3)
-    frames, _ = run(SETTINGS.but(start="photo"), action="look")
+    settings = PAPER.but(own=(("start", "photo"),))
+    frames, chains = run(settings, order=Order("show"), photo=photo)
+    assert torch.allclose(chains.lanes[0].memory.state.x, torch.tensor(0.25), atol=1e-3)
+    assert frames[-1]["why"] == "they began at your photo"
+    frames, _ = run(settings, order=Order("show"))
     assert frames[-1]["status"] == "error"
     assert "your photo" in frames[-1]["message"]
 
@@ -227,19 +298,19 @@ def test_a_crash_becomes_a_sentence(runtime, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("secret details")
 
-    monkeypatch.setattr("app.chains.move", broken)
-    frames, _ = run(SETTINGS)
+    monkeypatch.setattr("app.chains.Stepper.advance", broken)
+    frames, _ = run(PAPER)
     assert frames[-1]["status"] == "error"
     assert "secret" not in frames[-1]["message"]
     assert "secret details" in caplog.text
 
 
 def test_visitors_at_the_same_time_get_their_own_chains(runtime):
-    alone = {seed: run(SETTINGS.but(seed=seed))[1].digest() for seed in (1, 2, 3)}
+    alone = {seed: run(LEVELS.but(seed=seed))[1].digest() for seed in (1, 2, 3)}
     together: dict[int, str] = {}
 
     def visitor(seed: int) -> None:
-        together[seed] = run(SETTINGS.but(seed=seed), session=f"visitor {seed}")[1].digest()
+        together[seed] = run(LEVELS.but(seed=seed), session=f"visitor {seed}")[1].digest()
 
     threads = [threading.Thread(target=visitor, args=(seed,)) for seed in alone]
     for thread in threads:
@@ -249,10 +320,11 @@ def test_visitors_at_the_same_time_get_their_own_chains(runtime):
     assert together == alone
 
 
-@pytest.mark.parametrize("action", ["run", "look", "step", "labels", "langevin", "best"])
-def test_every_action_ends_in_an_exact_picture(runtime, action):
-    frames, _ = run(SETTINGS, action=action)
+@pytest.mark.parametrize("action", ["run", "show", "step", "labels", "langevin", "best"])
+@BOTH
+def test_every_action_ends_in_an_exact_picture(runtime, settings, action):
+    frames, _ = run(settings, order=Order(action))
     last = frames[-1]
-    assert last["status"] == "paused"
+    assert last["status"] in ("paused", "settled")
     assert last["lanes"][0]["src"].startswith("data:image/png;base64,")
     assert len(last["digest"]) == 16

@@ -1,4 +1,4 @@
-"""The two endpoints as MCP tools, through the protocol's own client over real HTTP."""
+"""The four endpoints as MCP tools, through the protocol's own client over real HTTP."""
 
 import asyncio
 import base64
@@ -36,27 +36,45 @@ def ask(address: str, tool: str = "", **arguments: object) -> tuple[list[Tool], 
     return aside(asyncio.run, talk())
 
 
-def test_two_tools_and_no_event_of_the_page(address):
+def test_four_tools_and_no_event_of_the_page(address):
     tools, _ = ask(address)
-    assert {tool.name for tool in tools} == {"synthesize", "predict"}
-    assert all(len(tool.description) > 40 for tool in tools)
+    assert {tool.name for tool in tools} == {"synthesize", "steer", "predict", "edit"}
+    for tool in tools:
+        assert len(tool.description) > 40
+        assert all(len(facts["description"]) > 15 for facts in tool.inputSchema["properties"].values()), tool.name
 
 
 def test_synthesize_gives_images(address):
-    _, answer = ask(address, "synthesize", wanted=[], n=2, steps=2)
+    _, answer = ask(address, "synthesize", required=[], n=2, steps=2)
     assert not answer.isError
     assert answer.content[0].text.count("data:image/png;base64,") == 2
 
 
-def test_predict_gives_a_row_an_attribute(address, tiny_bundle):
-    picture = base64.b64encode(png(tile(tiny_bundle.buffer.images[:1].float() / 255))).decode()
-    _, answer = ask(address, "predict", image=picture)
+@pytest.fixture(scope="module")
+def picture(tiny_bundle) -> str:
+    return base64.b64encode(png(tile(tiny_bundle.buffer.images[:1].float() / 255))).decode()
+
+
+def test_predict_gives_a_row_per_attribute(address, tiny_bundle, picture):
+    _, answer = ask(address, "predict", image=picture, model="tiny")
     assert not answer.isError
     assert all(name in answer.content[0].text for name in tiny_bundle.names)
 
 
+def test_steer_gives_a_row_per_part(address):
+    _, answer = ask(address, "steer", walk="Red; -Red", n=1, steps=2)
+    assert not answer.isError
+    assert answer.content[0].text.count("data:image/png;base64,") == 2
+
+
+def test_edit_gives_variants(address, picture):
+    _, answer = ask(address, "edit", image=picture, required=["Red"], variants=2, model="tiny")
+    assert not answer.isError
+    assert answer.content[0].text.count("data:image/png;base64,") == 3  # before, and two after
+
+
 def test_a_bad_call_gets_the_sentence(address):
-    _, answer = ask(address, "synthesize", wanted=["Moustach"])
+    _, answer = ask(address, "synthesize", required=["Moustach"])
     assert answer.isError
     assert "Moustach" in answer.content[0].text
 
@@ -64,4 +82,4 @@ def test_a_bad_call_gets_the_sentence(address):
 def test_a_path_is_not_opened(address):
     _, answer = ask(address, "predict", image="/etc/hostname")
     assert answer.isError
-    assert "not base64" in answer.content[0].text
+    assert "image: " in answer.content[0].text

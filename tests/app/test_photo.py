@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,12 +14,16 @@ import torch
 from evaluated import evaluate_prediction
 from PIL import Image
 
-from app import photo, photo_api, pictures
+from app import answers, api, photo, uploads
 from app.catalog import Catalog, Entry
 from app.limits import Limits
 from app.runtime import Runtime, install
 from jem_core.bundle import Bundle
+from jem_core.calibration import Row
+from jem_core.data import avatars
 from jem_core.data.dataset import Dataset
+from jem_core.data.facts import DataFacts
+from jem_core.typicality import Reading
 
 CELEBA_LIKE = Entry("photographs", {"data": {"source": "celeba"}, "model": {"names": ["Smiling"], "image_size": 64}})
 DRAWN = Entry("drawings", {"data": {"source": "avatars"}, "model": {"names": ["Smiling"], "image_size": 32}})
@@ -65,10 +70,12 @@ def test_a_picture_gives_rows_whose_numbers_stand_in_the_file(app: Path) -> None
         i = bins["edges"].index(row["from"])
         found = (row["to"], row["count"], row["rate"], row["low"], row["high"])
         assert found == (bins["edges"][i + 1], *(bins[k][i] for k in ("count", "positive_rate", "low", "high")))
-        assert f"The model says {row['name']} {100 * row['p']:.0f} %." in row["sentence"]
+        assert row["sentence"].startswith(f"The model says {answers.share(row['p'])}.")
         if row["enough"]:
-            assert f"{bins['count'][i]:,} held-out images" in row["sentence"]
-            assert f"{100 * bins['positive_rate'][i]:.0f} % had it" in row["sentence"]
+            low, high = (f"{100 * bins[key][i]:.0f}" for key in ("low", "high"))
+            said = f"Of {bins['count'][i]:,} test pictures with such an answer, "
+            said += f"{100 * bins['positive_rate'][i]:.0f} % ({low} to {high}) really had it."
+            assert row["sentence"].endswith(said)
         else:
             assert "too few to say" in row["sentence"]
     assert any("Supervised, ECE" in (trace.name or "") for trace in figure.data)  # the overlay
@@ -110,7 +117,7 @@ def test_bad_pictures_get_a_sentence_and_lose_nothing(app: Path, data: object, s
     answer, picture, figure = photo.show(None, event(order=3, data=data))
     assert (answer["kind"], answer["order"]) == ("refused", 3)
     assert any(part in answer["message"] for part in said.split("|")), answer["message"]
-    assert answer["message"].count(". ") == 0
+    assert answer["message"].count(". ") <= 1
     assert picture == figure == gr.skip()
 
 
@@ -124,7 +131,7 @@ def test_wrong_wishes_get_a_sentence(app: Path) -> None:
     ):
         answer, _, _ = photo.show(None, event(order=1, data=encoded(red()), **wish))
         assert answer["kind"] == "refused", wish
-    assert photo.show(None, event(order=1))[0]["message"].startswith("There is no picture")
+    assert photo.show(None, event(order=1))[0]["message"] == photo.ENDED
     assert photo.show(None, event(example="../../etc/passwd"))[0]["kind"] == "refused"
     assert photo.show(None, SimpleNamespace(_data="text"))[0]["kind"] == "refused"
 
@@ -132,43 +139,41 @@ def test_wrong_wishes_get_a_sentence(app: Path) -> None:
 def test_the_box_by_hand_is_what_the_model_sees(app: Path) -> None:
     image = Image.new("RGB", (100, 60), "white")
     image.paste((255, 0, 0), (0, 0, 30, 30))
-    picture = pictures.Picture(image)
-    view = pictures.look(picture, DRAWN, box=[0, 0, 30, 30])
+    picture = uploads.Picture(image)
+    view = uploads.crop_for(picture, DRAWN, box=[0, 0, 30, 30])
     assert view.stored[:, 16, 16].tolist() == [255, 0, 0]
-    middle = pictures.look(picture, DRAWN)
+    middle = uploads.crop_for(picture, DRAWN)
     assert middle.box == (20, 0, 80, 60)
 
 
 def test_photographs_are_aligned_and_no_face_is_said() -> None:
-    portrait = pictures.from_example("astronaut")
-    view = pictures.look(portrait, CELEBA_LIKE)
+    portrait = uploads.from_example("astronaut")
+    view = uploads.crop_for(portrait, CELEBA_LIKE)
     assert (view.face, view.lost, view.note) == (0, False, "")
     assert view.stored.shape == (3, 64, 64)
     with pytest.raises(ValueError, match="the picture has 1"):
-        pictures.look(portrait, CELEBA_LIKE, face=1)
-    empty = pictures.look(pictures.Picture(Image.new("RGB", (300, 200), (90, 140, 60))), CELEBA_LIKE)
+        uploads.crop_for(portrait, CELEBA_LIKE, face=1)
+    empty = uploads.crop_for(uploads.Picture(Image.new("RGB", (300, 200), (90, 140, 60))), CELEBA_LIKE)
     assert empty.lost
     assert empty.note.startswith("No face was found")
-    assert pictures.look(pictures.Picture(Image.new("RGB", (300, 200))), DRAWN).lost is False
+    assert uploads.crop_for(uploads.Picture(Image.new("RGB", (300, 200))), DRAWN).lost is False
 
 
 def test_an_avatar_is_drawn_as_the_training_images_were() -> None:
-    from jem_core.data import avatars
-
-    picture = pictures.from_avatar(5)
-    view = pictures.look(picture, DRAWN)
+    picture = uploads.from_avatar(5)
+    view = uploads.crop_for(picture, DRAWN)
     assert np.array_equal(view.stored.numpy(), avatars.draw(avatars.sample_attributes(5), 5, 32))
-    assert pictures.look(picture, CELEBA_LIKE).lost is False  # a drawing is not searched for a face
+    assert uploads.crop_for(picture, CELEBA_LIKE).lost is False  # a drawing is not searched for a face
 
 
-def test_editing_hands_the_picture_to_the_first_screen(app: Path) -> None:
+def test_the_studio_begins_at_the_picture(app: Path) -> None:
     _, picture, _ = photo.show(None, event(order=1, data=encoded(red())))
-    answer, start = photo.edit(picture, event(order=2, model="tiny", face=0, box=None))
-    assert answer["kind"] == "edit"
+    answer, start = photo.to_studio(picture, event(order=2, model="tiny", face=0, box=None))
+    assert answer["kind"] == "studio"
     assert sorted(answer["with"] + answer["without"]) == sorted(current_names())
     assert start.shape == (1, 3, 32, 32)
     assert 0 <= start.min() <= start.max() <= 1
-    assert photo.edit(None, event(order=2))[0]["kind"] == "refused"
+    assert photo.to_studio(None, event(order=2))[0]["kind"] == "refused"
 
 
 def current_names() -> list[str]:
@@ -178,25 +183,122 @@ def current_names() -> list[str]:
 def test_the_verdict_unlike_greys_the_rows(app: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     answer, _, _ = photo.show(None, event(order=1, data=encoded(Image.fromarray(noise))))
-    verdict = answer["gate"]["verdict"]
-    assert answer["greyed"] == (verdict == "unlike")
-    lost = pictures.View(torch.zeros(3, 32, 32), (0, 0, 1, 1), None, True)
-    prediction = SimpleNamespace(reading=None, gate_auroc={})
-    assert photo.gate_words(prediction, lost)["verdict"] == "unlike"
+    assert answer["greyed"] == (answer["gate"]["verdict"] == "unlike")
+
+
+def reading(percentile: float, beyond: bool, verdict: str) -> SimpleNamespace:
+    return SimpleNamespace(reading=Reading(1.0, percentile, beyond, verdict))
+
+
+SEEN = uploads.View(torch.zeros(3, 32, 32), (0, 0, 1, 1), None, False)
+LOST = replace(SEEN, lost=True)
+LESS = "Less typical than"
+
+
+@pytest.mark.parametrize(
+    ("found", "view", "verdict", "sentence"),
+    [
+        (reading(30, False, "inside"), SEEN, "inside", "It is like the test pictures: 70 % of them are less typical."),
+        (reading(97, False, "unusual"), SEEN, "unusual", f"{LESS} 97 % of test pictures: trust these numbers less."),
+        (reading(99.7, False, "unlike"), SEEN, "unlike", f"{LESS} 99 % of test pictures: {answers.DO_NOT_TRUST}."),
+        (reading(100, True, "unlike"), SEEN, "unlike", f"{LESS} every test picture: do not trust these numbers."),
+        (SimpleNamespace(reading=None), SEEN, None, "This model cannot reliably tell unusual pictures apart."),
+        (reading(30, False, "inside"), LOST, "unlike", "This model knows faces only: do not trust these numbers."),
+    ],
+)  # fmt: skip
+def test_the_gate_in_words(found: SimpleNamespace, view: uploads.View, verdict: str, sentence: str) -> None:
+    words = answers.gate_words(found, view)
+    assert (words["verdict"], words["sentence"]) == (verdict, sentence)
+
+
+def test_the_sentence() -> None:
+    row = Row("Smiling", 0.8, 0.5, (0.77, 0.84), 412, 0.71, (0.67, 0.75))
+    assert answers.sentence(row) == (
+        "The model says 80 %. Of 412 test pictures with such an answer, 71 % (67 to 75) really had it."
+    )
+    few = Row("Bald", 0.9, 0.1, (0.85, 1.0), 1, 0.5, (0.3, 0.7))
+    assert answers.sentence(few).endswith(
+        "Only 1 test picture had such an answer: too few to say how often it is right."
+    )
+    none = Row("Bald", 0.996, 0.1, (0.85, 1.0), 0, None, (0.0, 1.0))
+    assert answers.sentence(none).startswith("The model says more than 99 %. No test picture had such an answer")
+    assert "not evaluated" in answers.sentence(Row("Bald", 0.002))
+
+
+def test_an_avatar_brings_the_truth_along(app: Path) -> None:
+    picture = uploads.from_avatar(5)
+    truths = answers.truths(picture)
+    assert truths == avatars.visible(avatars.sample_attributes(5))
+    assert answers.row_facts(Row("Smiling", 0.8), truths["Smiling"])["truth"] is truths["Smiling"]
+    assert "truth" not in answers.row_facts(Row("Smiling", 0.8))
+    assert answers.truths(uploads.Picture(red())) == {}
+
+
+def entry(name: str, distance: float | None, **data: object) -> SimpleNamespace:
+    return SimpleNamespace(
+        name=name, levels=distance is not None, data=DataFacts(name, name, **data), distance=distance
+    )
+
+
+@pytest.mark.parametrize(
+    ("picture", "distances", "chosen"),
+    [
+        (uploads.Picture(red(), avatar=3), (1, 1, 1), "drawings"),
+        (uploads.Picture(red(), faces=["a face"]), (1, 0.5, 0.5), "faces"),
+        (uploads.Picture(red(), faces=["a face"]), (9, 0.5, 3), "drawings"),  # a drawn face
+        (uploads.Picture(red(), faces=["a face"]), (9, 8, 7), "faces"),  # strange to all of them
+        (uploads.Picture(red(), faces=[]), (3, 2, 0.9), "shoes"),
+        (uploads.Picture(red(), faces=[]), (30, 20, 90), "drawings"),
+        (uploads.Picture(red(), faces=[]), (None, None, None), "faces"),  # no gate at all: the first model
+    ],
+)
+def test_the_picture_chooses_the_model(
+    monkeypatch: pytest.MonkeyPatch, picture: uploads.Picture, distances: tuple, chosen: str
+) -> None:
+    known = {"faces": {"faces": True}, "drawings": {"drawn": True}, "shoes": {}}
+    entries = [entry(name, d, **data) for (name, data), d in zip(known.items(), distances, strict=True)]
+    monkeypatch.setattr(answers, "_candidates", lambda: entries)
+    monkeypatch.setattr(answers, "current", lambda: SimpleNamespace(catalog=SimpleNamespace(attributes=lambda: known)))
+
+    def read(picture: uploads.Picture, one: SimpleNamespace) -> Reading | None:
+        verdict = "inside" if (one.distance or 9) < 2 else "unlike"
+        return None if one.distance is None else Reading(one.distance, 50.0, False, verdict)
+
+    monkeypatch.setattr(answers, "_reading", read)
+    assert answers.choose(picture) == chosen
 
 
 def test_the_endpoint_says_the_same(app: Path) -> None:
     data = encoded(red())
-    answer = photo_api.predict(data)
+    answer = api.predict(data)
     shown, _, _ = photo.show(None, event(order=1, data=data))
     assert answer["rows"] == shown["rows"]
     assert set(answer) == {"model", "rows", "gate", "gate_auroc", "faces", "note"}
     for bad in ({"image": "/etc/passwd"}, {"image": data, "model": "nobody"}, {"image": data, "face": 0}):
         with pytest.raises(gr.Error):
-            photo_api.predict(**bad)
+            api.predict(**bad)
+
+
+def test_a_change_gives_variants_and_says_which_have_it(app: Path) -> None:
+    _, picture, _ = photo.show(None, event(order=1, data=encoded(red())))
+    asked = {"order": 2, "model": "tiny", "with": ["Red"], "without": ["Left"], "level": 1.0, "seed": 3}
+    answer = photo.change(picture, event(**asked))
+    assert (answer["kind"], answer["order"]) == ("edited", 2)
+    assert len(answer["images"]) == len(answer["has"]) == photo.VARIANTS
+    assert photo.change(picture, event(**asked))["images"] == answer["images"]
+    for bad in (
+        {"with": []} | {"without": []},
+        {"with": ["Reed"]},
+        {"level": 0},
+        {"level": "x"},
+        {"seed": -1},
+        {"model": 3},
+    ):
+        assert photo.change(picture, event(**(asked | bad)))["kind"] == "refused", bad
+    assert photo.change(None, event(**asked))["message"] == photo.ENDED
 
 
 def test_curves_of_unknown_attributes_change_nothing(app: Path) -> None:
     assert photo.curve(event(model="tiny", attribute="Nose")) == gr.skip()
-    assert photo.curve(event(model="tiny", attribute="all", at="x")).layout.title.text.startswith("Reliability")
+    assert len(photo.curve(event(model="tiny", attribute="all", at="x")).data) > 3
     assert photo.curve(SimpleNamespace(_data=None)) == gr.skip()

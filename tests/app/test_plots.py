@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app import plots
-from jem_core.calibration import calibration_report
+from jem_core.calibration import Calibration, calibration_report
 from jem_core.metrics import curves
 
 NAMES = ["Wearing_Hat", "Male"]
@@ -35,13 +35,14 @@ def test_reliability_shows_the_bins(files, attribute: str):
     assert points.name == f"Ours, ECE {100 * found['ece']:.1f} %"
     assert list(band.y) == found["bins"]["high"] + found["bins"]["low"][::-1]
     assert gap.y[:2] == (found["bins"]["mean_prediction"][0], found["bins"]["positive_rate"][0])
-    assert list(by_name(figure, "how often").y) == found["histogram"]["count"]
+    assert list(by_name(figure, "answers").y) == found["histogram"]["count"]
 
 
 def test_reliability_takes_a_baseline_and_a_mark(files):
     calibration = files[0]
     plain = plots.reliability(calibration)
-    full = plots.reliability(calibration, baseline=copy.deepcopy(calibration), at=0.8, names=("A", "B"))
+    other = Calibration(copy.deepcopy(calibration))
+    full = plots.reliability(calibration, baseline=other, at=0.8, names=("A", "B"))
     assert len(full.data) == len(plain.data) + 1
     assert by_name(full, "B, ECE")
     assert full.layout.shapes[0].x0 == 0.8
@@ -94,6 +95,28 @@ def test_samplers_and_starts_have_error_bars():
     assert bar.y == (0.5,)
     assert bar.error_y.array[0] == pytest.approx(0.2)
     assert bar.error_y.arrayminus[0] == pytest.approx(0.1)
+
+
+def test_empty_bins_are_not_drawn():
+    p = np.r_[np.full(300, 0.01), np.full(40, 0.99)]
+    calibration = calibration_report(p[:, None], (p > 0.5).astype(int)[:, None], ["A"])
+    assert 0 in calibration["attributes"]["A"]["bins"]["count"]
+    points = by_name(plots.reliability(calibration, "A", names=("Ours", "")), "Ours")
+    assert None not in (*points.x, *points.y)
+    assert sum(row[2] for row in points.customdata) == 340
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.004, "< 1 %"), (0.8, "80 %"), (0.9996, "> 99 %"), (1.0, "> 99 %")])
+def test_what_is_nearly_sure_is_not_rounded_to_certainty(files, p: float, said: str):
+    assert plots.reliability(files[0], at=p).layout.annotations[0].text == f"this picture: {said}"
+
+
+def test_lines_of_steering_and_long_runs():
+    figure = plots.steering({"A": [1.0, 0.9], "B": [0.8, 0.5]})
+    assert [list(trace.y) for trace in figure.data] == [[1.0, 0.9], [0.8, 0.5]]
+    assert list(figure.data[0].x) == [0, 1]
+    figure = plots.long_run({"A": ([0, 100], [1.0, 0.9])}, "dark")
+    assert list(figure.data[0].x) == [0, 100]
 
 
 def test_no_gradio_is_needed():

@@ -16,14 +16,15 @@ import torch  # noqa: E402
 from app import api, live  # noqa: E402
 from app.catalog import Catalog  # noqa: E402
 from app.limits import Limits  # noqa: E402
+from app.live import Order  # noqa: E402
 from app.mailbox import Letter, Mailbox  # noqa: E402
 from app.runtime import Runtime, install  # noqa: E402
 
-WISHES = {"model": "tiny", "chains": 4, "seed": 3, "speed": 0, "rest": 0}
+CHOSEN = {"model": "tiny-levels", "chains": 4, "seed": 3, "speed": 0}
 
 
-def letter(order: int, wanted: list[str], playing: bool = True, steps: int = 0) -> Letter:
-    return Letter(order, "run", playing, 0, WISHES | {"with": wanted} | ({"steps": steps} if steps else {}))
+def letter(order: int, required: list[str], playing: bool = True, moving: int = 1) -> Letter:
+    return Letter(order, "run", playing, 0, CHOSEN | {"with": required, "moving": moving})
 
 
 def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
@@ -31,7 +32,7 @@ def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
     frames, arrivals, kept = [], [], None
     steered = paused = None
     box.post(letter(1, []))
-    for frame, chains in live.stream(box, "run", None, None, "run"):
+    for frame, chains in live.stream(box, "run", None, None, Order()):
         arrivals.append(time.monotonic())
         frames.append({key: frame.get(key) for key in ("step", "order", "with", "status", "digest")})
         kept = chains or kept
@@ -49,7 +50,7 @@ def steer_and_pause(box: Mailbox) -> tuple[dict, object]:
 
 def go_on(box: Mailbox, chains: object) -> dict:
     box.post(letter(4, ["Red"]))
-    frame, kept = next(results := live.stream(box, "run", chains, None, "look"))
+    frame, kept = next(results := live.stream(box, "run", chains, None, Order("show")))
     results.close()
     return {"step": frame["step"], "digest": frame["digest"], "kept": kept.step}
 
@@ -57,7 +58,7 @@ def go_on(box: Mailbox, chains: object) -> dict:
 def leave(box: Mailbox, chains: object) -> dict:
     """Close the generator, as Gradio does when the tab is gone."""
     box.post(letter(5, ["Red"]))
-    results = live.stream(box, "run", chains, None, "run")
+    results = live.stream(box, "run", chains, None, Order())
     for _ in range(5):
         next(results)
     began, released = time.monotonic(), [path for path, _ in calls].count("/release")
@@ -65,21 +66,21 @@ def leave(box: Mailbox, chains: object) -> dict:
     return {"close": time.monotonic() - began, "released": [path for path, _ in calls].count("/release") - released}
 
 
-def same_as_here(steps: int = 6) -> dict:
+def same_as_here() -> dict:
     """The same seed and steps in the worker and in this process."""
     box = Mailbox("another visitor")
-    box.post(letter(1, ["Red"], steps=steps))
-    there = [frame for frame, _ in live.stream(box, "run", None, None, "run")][-1]
+    box.post(letter(1, ["Red"], moving=0))
+    there = [frame for frame, _ in live.stream(box, "run", None, None, Order())][-1]
     torch.set_num_threads(1)  # as a worker computes
-    here = [frame for frame, _ in live.Run(box, "run", None, None).go("run")][-1]
+    here = [frame for frame, _ in live.Run(box, "run", None, None).go(Order())][-1]
     return {"there": there["digest"], "here": here["digest"], "steps": [there["step"], here["step"]]}
 
 
 def a_call() -> dict:
     """The endpoint /synthesize, whose sampling is a plain function, not a stream."""
-    answer = api.synthesize(["Red"], n=2, steps=3, model="tiny")
+    answer = api.synthesize(["Red"], n=2, steps=3, model="tiny-levels")
     try:
-        api.synthesize(["Red"], n=2, steps=3, model="tiny", start="photo")
+        api.synthesize(["Red"], n=2, steps=3, model="tiny-levels", start="photo")
     except gr.Error as error:
         refusal = error.message
     return {"images": len(answer["images"]), "names": list(answer["probabilities"][0]), "refusal": refusal}

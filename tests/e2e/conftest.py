@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,26 +13,26 @@ from evaluated import evaluate_prediction
 from serve import CHROMIUM, FLAGS, ROOT, Server, start_server, stop_server
 
 from jem_core.bundle import Bundle
-from jem_core.model import JointEnergyModel
+from jem_core.networks.paper import PaperModel
 
 __all__ = ["ROOT"]  # other tests take it from here
 
 
 @pytest.fixture(scope="session")
-def models(tiny_bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two small models with the same attributes: one as Gibbs-JEM, one as factored JEM."""
+def models(tiny_bundle: Bundle, tiny_levels: Bundle, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Small models with the same attributes: with noise levels, as Gibbs-JEM, as factored JEM."""
     torch.manual_seed(1)
     rival = Bundle(
         name="tiny-jem",
         config={**tiny_bundle.config, "objective": "jem"},
-        model=JointEnergyModel(tiny_bundle.names, image_size=32, width=4),
+        model=PaperModel(tiny_bundle.names, image_size=32, width=4),
         gaussian=tiny_bundle.gaussian,
         buffer=tiny_bundle.buffer,
         support=tiny_bundle.support,
     )
     directory = tmp_path_factory.mktemp("rival") / "tiny-jem"
     rival.write(directory)
-    return [tiny_bundle.directory, directory]
+    return [tiny_levels.directory, tiny_bundle.directory, directory]
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +45,8 @@ def server(models: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict:
     if CHROMIUM is None:
+        if os.environ.get("CI"):
+            pytest.fail("chromium is missing: the browser tests did not run")
         pytest.skip("chromium is not installed")
     return {"executable_path": CHROMIUM, "args": list(FLAGS)}
 
@@ -53,11 +56,15 @@ def visit(server: Server, new_context) -> Iterator[Callable[..., Studio]]:
     """Open the first screen as a new visitor; afterwards every page must have been clean."""
     visitors: list[Studio] = []
 
-    def visit(address: str = "", viewport: tuple[int, int] = (1100, 760), **settings: object) -> Studio:
+    def visit(
+        address: str = "", viewport: tuple[int, int] = (1100, 760), newcomer: bool = False, **settings: object
+    ) -> Studio:
         context = new_context(viewport={"width": viewport[0], "height": viewport[1]}, accept_downloads=True)
+        if not newcomer:
+            context.add_init_script("localStorage.setItem('gibbs-jem-hints', 'seen')")
         studio = Studio(context.new_page(), server.url)
         visitors.append(studio)
-        return studio.open(address, **({"model": "tiny", "chains": 4} | settings if not address else {}))
+        return studio.open(address, **({"model": "tiny-levels", "chains": 4} | settings if not address else {}))
 
     yield visit
     for studio in visitors:
@@ -89,7 +96,7 @@ def visitor(page_server, new_context):
         context = new_context(viewport={"width": 1440, "height": 900})
         studio = Studio(context.new_page(), page_server.url)
         pages.append(studio)
-        studio.page.goto(f"{page_server.url}/?screen={screen}&model=tiny&chains=4&rest=0")
+        studio.page.goto(f"{page_server.url}/?screen={screen}&model=tiny&chains=4")
         return studio.page
 
     yield visit

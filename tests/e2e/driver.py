@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Page
 
-PATIENCE = 180_000  # milliseconds: the machine may be busy
+PATIENCE = int(os.environ.get("GIBBS_JEM_PATIENCE", "180000"))  # milliseconds: the machine may be busy
 HASH = """async () => {
   const canvas = document.querySelector('.gj-canvas');
   const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   const digest = await crypto.subtle.digest('SHA-256', data);
   return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}"""
+PICTURE = """async (chain) => {
+  const lane = window.gibbsJem.shown().lanes[0], image = new Image();
+  image.src = lane.src;
+  await image.decode();
+  const canvas = document.createElement('canvas'), { size, columns } = lane;
+  canvas.width = canvas.height = size;
+  const context = canvas.getContext('2d');
+  context.drawImage(image, -(chain % columns) * size, -Math.floor(chain / columns) * size);
+  return context.getImageData(0, 0, size, size).data.join();
 }"""
 
 
@@ -34,8 +45,7 @@ class Studio:
             self.strangers.append(request.url)
 
     def open(self, address: str = "", **settings: object) -> Studio:
-        """Visit with these settings in the address and wait for the first picture; the chains rest only if told to."""
-        settings = {"rest": 0} | settings
+        """Visit with these settings in the address and wait for the first picture."""
         query = urlencode({key: ",".join(v) if isinstance(v, list) else v for key, v in settings.items()})
         self.page.goto(address or f"{self.url}/?{query}")
         self.until("() => window.gibbsJem?.counters?.frames > 0")
@@ -73,14 +83,27 @@ class Studio:
         return self.page.evaluate(HASH)
 
     def press(self, what: str) -> None:
-        """A button by what it does."""
-        self.page.locator(f"[data-do={what}]").click()
+        """A button by what it does; the small copy of the grid on a phone has a main button too."""
+        self.page.locator(f"#gj-studio .gj-main [data-do={what}]").click()
+
+    def fold_out(self, panel: str) -> None:
+        """Open a folded panel."""
+        box = self.page.locator(f"#gj-studio {panel}")
+        if not box.evaluate("(node) => node.open"):
+            box.locator("> summary").click()
+
+    def tile(self, chain: int):
+        return self.page.locator(f".gj-tile[data-lane='0'][data-chain='{chain}']")
+
+    def picture(self, chain: int) -> str:
+        """The pixels of one picture of the grid as the server sent them, exact when the chains stand still."""
+        return self.page.evaluate(PICTURE, chain)
 
     def chip(self, name: str):
         return self.page.locator(f".gj-chip[data-name={name}]")
 
     def wait_state(self, state: str) -> None:
-        self.until("(state) => document.querySelector('.gj-state').textContent === state", state)
+        self.until("(state) => document.querySelector('.gj-state')?.textContent === state", state)
 
     def wait_step(self, step: int) -> None:
         self.until("(step) => window.gibbsJem.counters.shownStep >= step", step)
@@ -89,14 +112,27 @@ class Studio:
         """Wait until the chains stand and their exact picture is on the canvas."""
         self.until(
             "() => { const c = document.querySelector('.gj-canvas');"
-            " return c.dataset.digest && Number(c.dataset.step) === window.gibbsJem.counters.shownStep; }"
+            " return c?.dataset.digest && Number(c.dataset.step) === window.gibbsJem.counters.shownStep; }"
         )
 
     def pause(self) -> None:
         if self.store("playing"):
-            self.press("toggle")
-        self.wait_state("paused")
+            self.press("main")
+        self.until("() => !window.gibbsJem.store.playing")
         self.still()
+
+    def settle(self) -> Studio:
+        """Wait until the pictures have arrived and stand on the canvas."""
+        self.until("() => window.gibbsJem?.store?.status === 'settled' && !window.gibbsJem.store.playing")
+        self.still()
+        return self
+
+    def toggle(self, name: str) -> None:
+        """Click a chip and wait for what comes of it."""
+        order = self.store("order")
+        self.chip(name).click()
+        self.until("(order) => window.gibbsJem.counters.shownOrder > order", order)
+        self.settle()
 
     def act(self, what: str) -> None:
         """Press a button that computes and ends by itself."""
@@ -111,10 +147,10 @@ class Studio:
 
     def choose(self, key: str, value: str) -> None:
         """Set a field of the folded panels."""
-        field = self.page.locator(f"[data-key={key}]")
-        panel = self.page.locator("details", has=field)
+        field = self.page.locator(f"#gj-studio [data-key={key}]")
+        panel = self.page.locator("#gj-studio details", has=self.page.locator(f"[data-key={key}]"))
         if not panel.evaluate("(node) => node.open"):
-            panel.locator("summary").click()
+            panel.locator("> summary").click()
         if field.evaluate("(node) => node.tagName") == "SELECT":
             field.select_option(value)
         else:

@@ -1,8 +1,10 @@
 """Measure the first screen in a real browser: python tests/e2e/measure_first_screen.py [--model DIR] [--chains 16].
 
-Reports, as one JSON object: seconds from `python app.py` to the first moving frame; frames a second really shown, read
-back from the canvas; sampler steps a second, paced and flat out; milliseconds from a click on a chip to the first
-frame under the new wish; processor time while paused; seconds until the work ends after the tab is closed.
+Reports, as one JSON object: seconds from `python app.py` to the first moving frame; milliseconds from a click on a chip
+until the pictures change, and until they have settled; frames per second really shown while pictures keep moving, read
+back from the canvas (where steps are slow, the page lets one melt into the next), and steps per second; processor time
+and memory; seconds until the work ends after the tab is closed. With --minutes, how memory and pictures fare while they
+keep moving for so long.
 """
 
 from __future__ import annotations
@@ -63,16 +65,22 @@ def measure_server(server: Server, browser: Browser, began: float, args: argpars
     figures = {"chains": args.chains, "load": os.getloadavg()[0], "threads": args.threads}
     figures |= {"seconds_to_serve": served, "seconds_to_first_moving_frame": time.monotonic() - began}
     figures["model"] = studio.setting("model")
+    studio.settle()
     studio.page.evaluate(WATCH)
-    figures["paced"] = rates(studio, args.seconds)
-    figures["click_to_screen_ms"] = latencies(studio, args.toggles)
+    figures |= latencies(studio, args.toggles)
+    studio.press("moving")
+    figures["moving"] = rates(studio, args.seconds)
+    studio.fold_out(".gj-hood")
     studio.page.locator(".gj-speed input").fill("7")
-    figures["flat_out"] = rates(studio, args.seconds)
+    figures["moving_at_full_speed"] = rates(studio, args.seconds)
+    figures["megabytes"] = server.megabytes()
+    if args.minutes:
+        figures["long_run"] = long_run(studio, server, args.minutes)
     studio.pause()
     before, moment = server.cpu_seconds(), time.monotonic()
     time.sleep(2)
     figures["cpu_share_paused"] = (server.cpu_seconds() - before) / (time.monotonic() - moment)
-    studio.press("toggle")
+    studio.press("main")
     studio.wait_step(studio.step + 5)
     studio.page.close()
     figures["seconds_until_work_ends"] = seconds_to_rest(server)
@@ -85,7 +93,7 @@ def visit(server: Server, browser: Browser, **settings: object) -> Studio:
 
 
 def rates(studio: Studio, seconds: float) -> dict:
-    """Frames shown and steps made in a second, over some seconds."""
+    """Frames shown and steps made per second, over some seconds."""
     state = "() => ({ ...window.watched, step: window.gibbsJem.store.step, now: performance.now() })"
     time.sleep(1.5)
     first = studio.page.evaluate(state)
@@ -97,21 +105,41 @@ def rates(studio: Studio, seconds: float) -> dict:
 
 
 def latencies(studio: Studio, toggles: int) -> dict:
-    """From the click on a chip to the first drawn frame that was made under the new wish, inside the page."""
-    name = studio.page.evaluate("() => window.gibbsJem.store.models[0].names[0]")
+    """From the click on a chip until the canvas has really changed, and until the pictures have settled."""
+    name = studio.page.evaluate("() => window.gibbsJem.model().names[0]")
     script = """(name) => new Promise((resolve) => {
       const began = performance.now(), { store, counters } = window.gibbsJem;
       document.querySelector(`.gj-chip[data-name=${name}]`).click();
-      const order = store.order;
-      const there = () => counters.shownOrder >= order;
-      const look = () => (there() ? resolve(counters.shownAt - began) : requestAnimationFrame(look));
+      const before = window.watched.frames;
+      let first = 0;
+      const look = () => {
+        if (!first && window.watched.frames > before) first = performance.now() - began;
+        if (first && store.status === 'settled' && document.querySelector('.gj-canvas').dataset.digest)
+          resolve([first, counters.shownAt - began]);
+        else requestAnimationFrame(look);
+      };
       look();
     })"""
-    took = []
-    for _ in range(toggles):
-        took.append(studio.page.evaluate(script, name))
-        time.sleep(0.3)
-    return {"median": statistics.median(took), "p95": sorted(took)[int(0.95 * (len(took) - 1))], "all": took}
+    took = [studio.page.evaluate(script, name) for _ in range(toggles)]
+    return {
+        name: {"median": statistics.median(column), "p95": sorted(column)[int(0.95 * (len(column) - 1))], "all": column}
+        for name, column in zip(("click_to_screen_ms", "click_to_settled_ms"), zip(*took, strict=True), strict=True)
+    }
+
+
+def long_run(studio: Studio, server: Server, minutes: float) -> dict:
+    """Memory and the pictures' own figures, once per minute."""
+    rows = []
+    for minute in range(int(minutes)):
+        time.sleep(60)
+        studio.until("() => window.gibbsJem.store.playing && window.gibbsJem.store.status === 'running'")
+        pixels = "() => { const c = document.querySelector('.gj-canvas'); const d = c.getContext('2d')"
+        pixels += ".getImageData(0, 0, c.width, c.height).data; let n = 0, bad = 0, sum = 0;"
+        pixels += " for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) for (let k = 0; k < 3; k++)"
+        pixels += " { n += 1; sum += d[i + k]; bad += d[i + k] === 0 || d[i + k] === 255; }"
+        pixels += " return { clipped: bad / n, brightness: sum / n / 255 }; }"
+        rows.append({"minute": minute + 1, "megabytes": server.megabytes()} | studio.page.evaluate(pixels))
+    return {"rows": rows}
 
 
 def seconds_to_rest(server: Server) -> float:
@@ -132,6 +160,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() - 1))
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--toggles", type=int, default=15)
+    parser.add_argument("--minutes", type=float, default=0, help="that pictures keep moving (0)")
     figures = measure(parser.parse_args())
     print(json.dumps(figures, indent=1, default=float))
 

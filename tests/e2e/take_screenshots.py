@@ -1,4 +1,4 @@
-"""Pictures of every screen in a real browser: python tests/e2e/take_screenshots.py --out DIR [--seconds 12].
+"""Pictures of every screen in a real browser: python tests/e2e/take_screenshots.py --out DIR [--seconds 2].
 
 Three window sizes, light and dark, on the bundled models: to be looked at, and for the README.
 """
@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "assets" / "examples" / "astronaut.jpg"
 
 def studio(page: Page, url: str, theme: str, seconds: float) -> None:
     page.goto(f"{url}/?__theme={theme}")
-    page.wait_for_function("() => window.gibbsJem?.counters?.frames > 0")
+    page.wait_for_function("() => window.gibbsJem?.store?.status === 'settled'", timeout=120_000)
     page.wait_for_timeout(1000 * seconds)
 
 
@@ -48,6 +48,7 @@ def take(browser: Browser, url: str, out: Path, seconds: float) -> None:
         for theme in ("light", "dark"):
             for name, open_screen in SCREENS.items():
                 page = browser.new_page(viewport={"width": width, "height": height})
+                page.add_init_script("localStorage.setItem('gibbs-jem-hints', 'seen')")
                 open_screen(page, url, theme, seconds)
                 page.screenshot(path=out / f"{name}-{size}-{theme}.png")
                 if name != "studio":
@@ -58,7 +59,7 @@ def take(browser: Browser, url: str, out: Path, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=12.0, help="that the chains run before the picture (12)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="after the pictures have arrived (2)")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

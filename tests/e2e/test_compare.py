@@ -5,12 +5,14 @@ import json
 import pytest
 from playwright.sync_api import Page
 
-from app.reports import look
+from app.reports import value_at
 from app.tables import PAPER
 
 
 def opened(visitor) -> Page:
     page = visitor("compare")
+    page.wait_for_selector("[data-table=headline] td b")
+    page.evaluate("() => { for (const one of document.querySelectorAll('#gj-more details')) one.open = true; }")
     page.wait_for_selector("[data-table=prediction] td b")
     return page
 
@@ -19,23 +21,24 @@ def opened(visitor) -> Page:
 def test_every_figure_on_the_page_stands_in_a_file(visitor, evaluated, average):
     page = opened(visitor)
     page.select_option("[data-compare=average]", average)
-    script = "(cells) => cells.map((cell) => [cell.dataset.from, cell.querySelector('b').textContent])"
+    script = "(cells) => cells.map((cell) => [cell.dataset.from, cell.querySelector('b')?.textContent])"
     cells = page.locator("td[data-from]").evaluate_all(script)
     assert len(cells) >= 12
     for source, text in cells:
         file, path = source.split("#")
         assert average in path
         root = evaluated.parent / file
-        assert text == f"{100 * look(json.loads(root.read_text()), path):.1f} %"
+        assert text == f"{100 * value_at(json.loads(root.read_text()), path):.1f} %"
 
 
 def test_the_papers_own_figures_are_labelled(visitor):
     page = opened(visitor)
-    page.select_option("[data-compare=family]", "paper-utzappos")
+    zappos = page.locator("[data-compare=family] option", has_text="UT Zappos50K").first.get_attribute("value")
+    page.select_option("[data-compare=family]", zappos)
     page.wait_for_selector("td.gjc-paper[data-from]")
     cells = page.locator("td.gjc-paper[data-from]")
     for source, text in cells.evaluate_all("(all) => all.map((one) => [one.dataset.from, one.textContent])"):
-        assert text == f"{look(json.loads(PAPER.read_text()), source.split('#')[1]):g} %"
+        assert text == f"{value_at(json.loads(PAPER.read_text()), source.split('#')[1]):g} %"
     assert "own figures" in page.locator(".gjc-note").inner_text()
     assert page.locator("th.gjc-paper small").first.inner_text() == "the paper"
 
@@ -53,10 +56,24 @@ def test_a_pair_opens_the_first_screen(visitor):
     page.locator("[data-pair='Red,Striped']").click()
     page.wait_for_function("() => window.gibbsJem.store.settings.with.join() === 'Red,Striped'")
     assert page.locator("#gj-studio .gj-canvas").is_visible()
-    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 0 && window.gibbsJem.store.playing")
+    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 0")
 
 
-def test_how_it_works_is_drawn(visitor):
+def test_the_screen_begins_with_words_and_pictures(visitor):
     page = opened(visitor)
-    page.wait_for_function("() => document.querySelectorAll('.gjc-six article').length === 6")
-    assert page.locator(".gjc-six img").count() >= 14
+    assert page.locator(".gjc-paragraph").inner_text().startswith("Of the models that make pictures, Gibbs-JEM labels")
+    page.wait_for_selector(".gjc-picture-row img")
+    assert page.locator(".gjc-picture-row img").count() == 6
+    before = page.locator(".gjc-picture-row img").first.get_attribute("src")
+    page.locator("[data-compare=seed]").click()
+    page.wait_for_function("(before) => document.querySelector('.gjc-picture-row img').src !== before", arg=before)
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_nothing_is_wider_than_the_page(visitor, width):
+    page = opened(visitor)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.wait_for_selector(".gjc-picture-row img")
+    page.wait_for_selector("#gj-roc .js-plotly-plot .main-svg")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert page.locator(".modebar:visible").count() == 0

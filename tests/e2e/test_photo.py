@@ -5,8 +5,14 @@ import re
 import time
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 from serve import ROOT
+
+IN_VIEW = """(selector) => {
+  const box = document.querySelector(selector)?.getBoundingClientRect();
+  return box?.height > 0 && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth;
+}"""
 
 
 def upload(page: Page, file: Path) -> float:
@@ -15,7 +21,7 @@ def upload(page: Page, file: Path) -> float:
     began = time.monotonic()
     page.set_input_files("[data-photo=file]", file)
     page.wait_for_selector(".gjp-row")
-    page.wait_for_selector("#gj-photo-plot .js-plotly-plot .main-svg")
+    page.wait_for_selector("#gj-photo-plot .js-plotly-plot .main-svg", state="attached")  # a phone shows it later
     return time.monotonic() - began
 
 
@@ -28,15 +34,15 @@ def test_upload_shows_the_numbers_of_the_calibration_file(visitor, evaluated, ca
     bins = json.loads((evaluated / "calibration.json").read_text())["attributes"][name]["bins"]
     p = page.evaluate("() => window.gibbsJem.photoScreen.reply.rows[0].p")
     i = max(k for k, edge in enumerate(bins["edges"][:-1]) if edge <= p)
-    count = int(re.search(r"(?:Of|Only) ([\d,]+) held-out", sentence)[1].replace(",", ""))
+    count = int(re.search(r"(?:Of|Only) ([\d,]+) test picture", sentence)[1].replace(",", ""))
     assert count == bins["count"][i]
     if count >= 30:
-        assert f"{100 * bins['positive_rate'][i]:.0f} % had it" in sentence
-        assert f"interval {100 * bins['low'][i]:.0f} to {100 * bins['high'][i]:.0f} %" in sentence
+        low, high = (f"{100 * bins[key][i]:.0f}" for key in ("low", "high"))
+        assert f"{100 * bins['positive_rate'][i]:.0f} % ({low} to {high}) really had it" in sentence
     else:
         assert "too few to say" in sentence
     assert page.locator(".gjp-row").count() == 6
-    assert "memory only" in page.locator(".gjp-kept").inner_text()
+    assert "never on its disk" in page.locator(".gjp-kept").inner_text()
     with capsys.disabled():
         print(f"\nupload to drawn plot: {seconds[0]:.1f} s")
 
@@ -63,21 +69,67 @@ def test_the_crop_moves_and_is_predicted_anew(visitor):
     page.wait_for_function("(before) => document.querySelector('.gjp-crop').src === before", arg=before)
 
 
-def test_editing_starts_the_chains_from_the_picture(visitor):
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_a_click_shows_sentence_and_curve_in_view(visitor, width, height):
+    page = visitor("photo")
+    page.set_viewport_size({"width": width, "height": height})
+    upload(page, ROOT / "assets" / "examples" / "astronaut.jpg")
+    row = page.locator(".gjp-row").last
+    row.scroll_into_view_if_needed()
+    row.click()
+    label = row.locator("span").first.inner_text()
+    page.wait_for_function("(label) => document.querySelector('#gj-photo-curve h2')?.textContent === label", arg=label)
+    for part in (".gjp-sentence", "#gj-photo-plot .js-plotly-plot .main-svg"):  # the plot is drawn anew by the click
+        page.wait_for_function(IN_VIEW, arg=part)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_a_change_shows_before_and_after(visitor):
     page = visitor("photo")
     upload(page, ROOT / "assets" / "examples" / "astronaut.jpg")
-    page.locator("[data-photo=edit]").click()
-    page.wait_for_selector("#gj-studio .gjp-compare canvas")
+    if page.locator(".gjp-edit").is_hidden():  # an untrained model finds every portrait strange
+        page.evaluate("() => { document.querySelector('.gjp-edit').hidden = false; }")
+    page.locator(".gjp-chips .gj-chip").first.click()
+    page.wait_for_selector(".gjp-result:not([hidden])")
+    assert page.locator(".gjp-variants img").count() == 4
+    assert page.locator(".gjp-before").get_attribute("src") == page.locator(".gjp-crop").get_attribute("src")
+    assert page.locator(".gjp-after").get_attribute("src").startswith("data:image/png")
+    page.locator("[data-photo=split]").fill("0.1")
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.gjp-ba')).getPropertyValue('--cut')") == "0.1"
+    with page.expect_download() as saved:
+        page.locator("[data-photo=save]").click()
+    assert saved.value.suggested_filename == "edited.png"
+
+
+def test_an_avatar_shows_the_truth(visitor):
+    page = visitor("photo")
+    page.wait_for_function("() => window.gibbsJem?.photoScreen?.models.length > 0")
+    page.select_option("[data-photo=model]", "avatars")
+    page.locator("[data-photo=avatar]").click()
+    page.wait_for_selector(".gjp-row s")
+    rows = page.evaluate("() => window.gibbsJem.photoScreen.reply.rows")
+    shown = page.locator(".gjp-row s").all_inner_texts()
+    assert shown == [
+        f"{'✓' if (row['p'] > 0.5) == row['truth'] else '✗'} {'yes' if row['truth'] else 'no'}" for row in rows
+    ]
+    assert page.locator(".gjp-known").is_visible()
+
+
+def test_the_studio_begins_at_the_picture_and_forget_ends_that(visitor):
+    page = visitor("photo")
+    upload(page, ROOT / "assets" / "examples" / "astronaut.jpg")
+    page.evaluate("() => { document.querySelector('.gjp-edit').hidden = false; }")
+    page.locator("[data-photo=studio]").click()
+    page.wait_for_function("() => window.gibbsJem.store.settings.start === 'photo'")
     settings = page.evaluate("() => window.gibbsJem.store.settings")
-    assert settings["start"] == "photo"
     assert len(settings["with"]) + len(settings["without"]) == 6
-    page.wait_for_function("() => document.querySelector('.gjp-compare canvas').dataset.step !== undefined")
-    page.locator(".gj-chip").first.click()
-    page.locator("[data-do=toggle]").click()
-    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 3")
+    page.wait_for_function("() => window.gibbsJem.counters.shownStep > 0")
     page.locator("[data-screen=photo]").click()
     assert page.locator(".gjp-row").count() == 6  # the second screen is as it was left
-    page.wait_for_function("() => !window.gibbsJem.store.playing")  # and the chains rest meanwhile
+    page.locator("[data-photo=forget]").click()
+    page.wait_for_selector("#gj-photo .gjp-shown", state="hidden")
+    page.wait_for_function("() => window.gibbsJem.store.settings.start !== 'photo'")
+    assert "Your picture was deleted." in page.locator("#gj-photo .gj-message span").inner_text()
 
 
 def test_forget_takes_the_picture_away(visitor):
@@ -86,3 +138,4 @@ def test_forget_takes_the_picture_away(visitor):
     page.locator("[data-photo=forget]").click()
     page.wait_for_selector("#gj-photo .gjp-shown", state="hidden")
     assert page.locator(".gjp-row").count() == 0
+    assert page.locator("#gj-photo img[src]").count() == 0

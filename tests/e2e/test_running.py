@@ -1,19 +1,27 @@
-"""The run: first paint, steering, pause, step, half-steps, reset, and visitors who do not meet."""
+"""The run: first paint, steering, arriving, moving, pause, steps, and visitors who do not meet."""
 
 import time
 
 import pytest
 
-DRIFT = {"noise_std": 0.05, "speed": 30}  # chains that visibly walk away from where they began
+CHANGES = """() => { const big = document.querySelector('.gj-canvas'); const small = document.createElement('canvas');
+  small.width = small.height = 32; const context = small.getContext('2d', { willReadFrequently: true });
+  context.globalCompositeOperation = 'copy'; window.seen = 0; let last = '';
+  const look = () => { context.drawImage(big, 0, 0, 32, 32);
+    const now = context.getImageData(0, 0, 32, 32).data.join();
+    if (now !== last) { window.seen += 1; last = now; } requestAnimationFrame(look); };
+  look(); }"""
 
 
-def test_a_visitor_who_touches_nothing_sees_chains_move(visit):
-    studio = visit()
-    studio.wait_step(5)
-    assert studio.state == "running"
-    assert "Markov chain" in studio.text(".gj-hero")
-    assert studio.text(".gj-asked").startswith("You ask for red")
-    assert "of 2" in studio.text(".gj-badge span")
+def test_a_visitor_who_touches_nothing_sees_pictures_appear(visit):
+    studio = visit().settle()
+    assert studio.text(".gj-hero p") == (
+        "Each picture starts as noise and is nudged, step by step, into a picture that matches your choices."
+    )
+    assert studio.text(".gj-asked") == "Showing: red"
+    assert studio.text(".gj-message span") == "Done. Change an attribute, or get new pictures."
+    assert studio.state == "done"
+    assert studio.page.locator(".gj-main [data-do=main]").inner_text() == "New pictures"
 
 
 def test_a_chip_goes_through_its_three_states_and_back(visit):
@@ -23,7 +31,11 @@ def test_a_chip_goes_through_its_three_states_and_back(visit):
     for _ in range(3):
         chip.click()
         states.append((chip.get_attribute("data-state"), chip.get_attribute("aria-label")))
-    assert states == [("with", "Bright: with"), ("without", "Bright: without"), ("free", "Bright: free")]
+    assert states == [
+        ("with", "Bright: required"),
+        ("without", "Bright: excluded"),
+        ("free", "Bright: not chosen"),
+    ]
 
 
 def test_chips_answer_to_the_keyboard(visit):
@@ -40,38 +52,56 @@ def test_chips_answer_to_the_keyboard(visit):
     assert studio.page.evaluate("document.activeElement.dataset.name") == "Striped"
 
 
-def test_toggling_steers_the_same_chains(visit):
-    """No jump back to noise: the picture changes by one step's noise, not by the way that the chains have come."""
-    studio = visit(**DRIFT, **{"with": ["Red"]})
+def test_a_change_lifts_the_same_chains_and_brings_them_down(visit):
+    studio = visit(**{"with": ["Red"]}).settle()
+    stood = studio.step
+    studio.page.evaluate(CHANGES)
+    studio.toggle("Framed")
+    assert studio.step > stood, "the same chains go on"
+    assert studio.page.evaluate("window.seen") > 2, "and were seen on their way"
+    assert studio.text(".gj-asked") == "Showing: red, framed"
+    assert studio.text(".gj-gauge output") == "0"
+
+
+@pytest.mark.parametrize("before", ["step", "best", "undo"])
+def test_a_change_runs_also_after(visit, before):
+    studio = visit(**{"with": ["Red"]}).settle()
+    studio.toggle("Left")
+    if before == "step":
+        studio.fold_out(".gj-hood")
+        studio.act("labels")
+    elif before == "best":
+        studio.press("best")
+        studio.settle()
+    else:
+        studio.press("undo")
+        studio.settle()
+    studio.toggle("Framed")
+    assert "framed" in studio.text(".gj-asked")
+    assert studio.state == "done"
+
+
+def test_a_change_while_paused_runs(visit):
+    studio = visit(pause=2, speed=10)
+    studio.wait_state("paused")
+    studio.still()
+    assert studio.page.locator(".gj-main [data-do=main]").inner_text() == "Resume"
+    studio.toggle("Framed")
+    assert studio.state == "done"
+
+
+def test_a_change_that_comes_when_the_pictures_have_just_arrived_is_not_lost(visit):
+    """The run ends while the letter with the change is still on its way to it."""
+    studio = visit(speed=2, **{"with": ["Red"]})
+    run = studio.store("run")
     studio.page.evaluate(
-        """() => { const big = document.querySelector('.gj-canvas'); const small = document.createElement('canvas');
-        small.width = small.height = 64; const context = small.getContext('2d', { willReadFrequently: true });
-        context.globalCompositeOperation = 'copy';
-        window.seen = []; let last = -1;
-        const look = () => { const c = window.gibbsJem.counters;
-          if (c.frames !== last) { last = c.frames; context.drawImage(big, 0, 0, 64, 64);
-            const data = [...context.getImageData(0, 0, 64, 64).data];
-            window.seen.push({ step: c.shownStep, order: c.shownOrder, data }); }
-          requestAnimationFrame(look); };
-        look(); }"""
+        """() => { const { store, onFrame } = window.gibbsJem, late = { ...window.gibbsJem.shown(), status: 'settled' };
+        document.querySelector('.gj-chip[data-name=Left]').click();
+        onFrame({ ...late, run: store.run, order: store.order - 1, fresh: -1 }); }"""
     )
-    studio.wait_step(60)
-    order = studio.store("order")
-    studio.chip("Framed").click()
-    studio.until("(order) => window.gibbsJem.counters.shownOrder > order", order)
-    studio.wait_step(int(studio.page.evaluate("window.gibbsJem.counters.shownStep")) + 5)
-    jumps = studio.page.evaluate(
-        """(order) => { const mean = (a, b) =>
-          a.data.reduce((s, v, i) => s + Math.abs(v - b.data[i]), 0) / a.data.length;
-        const at = window.seen.findIndex((f) => f.order > order);
-        const span = window.seen[at].step - window.seen[at - 1].step;
-        return { turn: mean(window.seen[at - 1], window.seen[at]), back: mean(window.seen[0], window.seen[at]),
-                 steps: window.seen.map((f) => f.step), span }; }""",
-        order,
-    )
-    assert jumps["steps"] == sorted(jumps["steps"])  # never back to step 0
-    assert jumps["turn"] < jumps["back"] / 2
-    assert studio.setting("with") == ["Red", "Framed"]
+    assert studio.store("playing") is True
+    assert studio.store("run") != run, "another run takes the change up"
+    studio.until("() => window.gibbsJem.shown().with.includes('Left')")
 
 
 def test_ten_toggles_in_two_seconds_end_in_the_last_state(visit):
@@ -80,65 +110,74 @@ def test_ten_toggles_in_two_seconds_end_in_the_last_state(visit):
         studio.chip("Dotted").click()
         studio.page.wait_for_timeout(120)
     assert studio.chip("Dotted").get_attribute("data-state") == "with"  # 10 clicks = 3 times round and one more
-    order = studio.store("order")
-    studio.until("(order) => window.gibbsJem.counters.shownOrder >= order", order)
-    studio.pause()
+    studio.settle()
     assert sorted(studio.page.evaluate("window.gibbsJem.shown().with")) == ["Dotted", "Red"]
 
 
-def test_pause_stops_computing_and_run_goes_on_from_the_same_images(visit, server):
-    studio = visit(speed=0)
+def test_new_pictures_and_start_over(visit):
+    studio = visit().settle()
+    first, seed = studio.digest, studio.setting("seed")
+    studio.press("main")
+    studio.until("(seed) => window.gibbsJem.store.settings.seed !== seed", seed)
+    studio.settle()
+    assert studio.digest != first
+    second = studio.digest
+    studio.press("reset")
+    studio.until("() => window.gibbsJem.counters.shownStep < 6")
+    studio.settle()
+    assert studio.digest == second, "the same seed, the same pictures"
+
+
+def test_moving_pictures_go_on_until_they_are_stopped(visit):
+    studio = visit().settle()
+    stood = studio.step
+    studio.press("moving")
+    studio.wait_step(stood + 40)
+    assert studio.page.locator("[data-do=moving]").get_attribute("aria-pressed") == "true"
+    assert studio.state == "running"
+    studio.chip("Framed").click()
+    studio.until("() => window.gibbsJem.shown().with.includes('Framed')")
+    now = studio.step
+    studio.wait_step(now + 20)
+    studio.press("moving")
+    studio.settle()
+    assert "kept moving" in studio.store("why")
+
+
+def test_pause_stops_computing_and_resume_goes_on_from_the_same_pictures(visit, server):
+    studio = visit(moving=1, speed=0)
     studio.wait_step(20)
     studio.pause()
-    stood, digest, picture = studio.step, studio.digest, studio.pixels()
+    stood, picture = studio.step, studio.pixels()
     before = server.cpu_seconds()
     time.sleep(1.5)
     assert server.cpu_seconds() - before < 0.3
     assert (studio.step, studio.pixels()) == (stood, picture)
-    studio.act("step")
-    assert studio.step == stood + 1
-    assert studio.digest != digest
-    studio.press("toggle")
+    studio.press("main")
     studio.wait_step(stood + 3)
     assert studio.state == "running"
 
 
-def test_the_half_steps_do_their_half(visit):
-    studio = visit(steps=4, **{"with": ["Red"]})
+@pytest.mark.parametrize("model", ["tiny", "tiny-levels"])
+def test_steps_and_half_steps(visit, model):
+    studio = visit(model=model, pause=2)
     studio.wait_state("paused")
     studio.still()
-    stood, digest = studio.step, studio.digest
+    studio.fold_out(".gj-hood")
+    digest = studio.digest
+    studio.act("step")
+    assert studio.step == 3
+    assert studio.digest != digest
+    digest = studio.digest
     studio.act("labels")
-    assert (studio.step, studio.digest) == (stood, digest)  # labels alone: the image stays
+    assert (studio.step, studio.digest) == (3, digest)  # labels alone: the picture stays
     studio.act("langevin")
-    assert studio.step == stood + 1
+    assert studio.step == 4
     assert studio.digest != digest
 
 
-def test_reset_begins_again_from_the_same_noise(visit):
-    studio = visit(steps=3)
-    studio.wait_state("paused")
-    studio.still()
-    after_three = studio.digest
-    studio.act("reset")
-    assert studio.step == 0
-    assert studio.digest != after_three
-    for _ in range(3):
-        studio.act("step")
-    assert studio.digest == after_three
-
-
-def test_reset_while_running_goes_on_running(visit):
-    studio = visit(speed=30)
-    studio.wait_step(30)
-    studio.press("reset")
-    studio.until("() => window.gibbsJem.counters.shownStep < 15")
-    studio.wait_step(16)
-    assert studio.state == "running"
-
-
 def test_closing_the_tab_ends_the_work(visit, server):
-    studio = visit(speed=0, chains=64)
+    studio = visit(moving=1, speed=0, chains=64)
     studio.wait_step(10)
     studio.page.close()
     for _ in range(5):  # one second on an idle machine; a busy one hears of the closed tab later
@@ -150,28 +189,47 @@ def test_closing_the_tab_ends_the_work(visit, server):
     pytest.fail("the server still computes ten seconds after the tab was closed")
 
 
-def test_two_visitors_never_see_each_others_chains(visit):
-    alone = visit(seed=7, steps=12)
-    alone.wait_state("paused")
-    alone.still()
-    expected = alone.digest
-    first, second = visit(seed=7, steps=12), visit(seed=8, steps=12, **{"with": ["Framed"]})
-    for studio in (first, second):
-        studio.wait_state("paused")
-        studio.still()
+def test_two_visitors_never_see_each_others_pictures(visit):
+    expected = visit(seed=7).settle().digest
+    first, second = visit(seed=7).settle(), visit(seed=8, **{"with": ["Framed"]}).settle()
     assert first.digest == expected
     assert second.digest != expected
-    second.chip("Bright").click()
-    second.act("step")
+    second.toggle("Bright")
     assert first.digest == expected
     assert first.setting("with") == ["Red"]
 
 
-def test_slow_motion_and_flat_out(visit):
-    studio = visit(speed=2)
+def test_slow_motion_and_as_fast_as_it_goes(visit):
+    studio = visit(moving=1, speed=2)
+    look = "() => [window.gibbsJem.store.step, performance.now() / 1000]"
+    first, then = studio.page.evaluate(look)
     studio.page.wait_for_timeout(2500)
-    assert studio.step < 12
-    slider = studio.page.locator(".gj-speed input")
-    slider.fill("7")
-    assert studio.text(".gj-speed output") == "flat out"
+    step, now = studio.page.evaluate(look)
+    assert step - first <= 2 * (now - then) + 2, "about two steps per second, on a busy machine too"
+    studio.fold_out(".gj-hood")
+    studio.page.locator(".gj-speed input").fill("7")
+    assert studio.text(".gj-speed output") == "max"
     studio.wait_step(studio.step + 30)
+
+
+def test_what_is_seen_is_the_picture_or_the_chain_with_its_noise(visit):
+    studio = visit(pause=2)
+    studio.wait_state("paused")
+    studio.still()
+    clean = studio.pixels()
+    assert float(studio.text(".gj-gauge output")) > 0
+    studio.page.locator("[data-view=chain]").click()
+    studio.until("() => window.gibbsJem.counters.shownRun === window.gibbsJem.store.run")
+    assert studio.pixels() != clean
+    studio.page.locator("[data-view=heading]").click()
+    studio.until("() => window.gibbsJem.counters.shownRun === window.gibbsJem.store.run")
+    assert studio.pixels() == clean
+
+
+def test_a_model_without_noise_levels_has_nothing_of_them(visit):
+    studio = visit(model="tiny").settle()
+    for part in (".gj-gauge", ".gj-lift", ".gj-path", "[data-do=moving]", "[data-view=chain]"):
+        assert studio.page.locator(f"#gj-studio {part}").first.is_hidden(), part
+    studio.fold_out(".gj-settings")
+    assert studio.page.locator("[data-key=noise_std]").is_visible()
+    assert studio.page.locator("[data-key=start_level]").count() == 0

@@ -58,7 +58,8 @@ def workers(server: int) -> list[int]:
 def test_chains_run_are_steered_and_pause_in_a_worker(space: tuple[str, int, Path], new_context) -> None:
     url, server, log = space
     assert workers(server) == []
-    studio = Studio(new_context().new_page(), url).open(model="tiny", chains=4, **{"with": ["Red"]})
+    settings = {"model": "tiny-levels", "chains": 4, "moving": 1, "with": ["Red"]}
+    studio = Studio(new_context().new_page(), url).open(**settings)
     studio.wait_step(5)
     assert len(workers(server)) == 1
     before = studio.page.evaluate("window.gibbsJem.counters.shownStep")
@@ -68,12 +69,13 @@ def test_chains_run_are_steered_and_pause_in_a_worker(space: tuple[str, int, Pat
     assert studio.page.evaluate("window.gibbsJem.counters.shownStep") >= before, "the same chains go on"
     studio.pause()
     paused, digest = studio.step, studio.digest
+    studio.fold_out(".gj-hood")
     studio.act("step")
     assert studio.step == paused + 1, "a step goes on from the chains that a worker gave back"
     assert studio.digest != digest
     studio.clean()
     paused = studio.step
-    studio.press("toggle")
+    studio.press("main")
     studio.wait_step(paused + 3)
     running = workers(server)
     assert running

@@ -107,15 +107,15 @@ def use(url: str, picture: Path | None) -> dict:
         name = studio.page.locator('.gj-chip[data-state="free"]').first.get_attribute("data-name")
         studio.chip(name).click()
         studio.until("(name) => window.gibbsJem.store.settings.with.includes(name)", name)
-        wanted = studio.setting("with")
+        required = studio.setting("with")
         studio.wait_step(studio.step + 3)
         if picture:
             studio.page.screenshot(path=picture)
         studio.pause()
-        facts = {"steps": studio.step, "toggled": name, "wanted": wanted, "digest": studio.digest}
+        facts = {"steps": studio.step, "toggled": name, "required": required, "digest": studio.digest}
         studio.clean()
         browser.close()
-    if name not in wanted or not facts["digest"]:
+    if name not in required or not facts["digest"]:
         raise SystemExit(f"\nThe page did not do as it was told: {facts}")
     return facts
 

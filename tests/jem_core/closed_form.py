@@ -9,7 +9,7 @@ h = sum_k precision[k, y_k] mean[k, y_k], x ~ N(h / P, 1 / P), and p(y) is the i
 
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,17 @@ class Moments(NamedTuple):
     both: Tensor  # (K, K)
 
 
-class ClosedFormModel(nn.Module):
+class NoLevels:
+    """What a model without noise levels says to whoever asks for one, for the small models of tests."""
+
+    levels, lowest = False, 0.0
+
+    def at(self, sigma: float) -> Self:
+        assert sigma == 0
+        return self
+
+
+class ClosedFormModel(NoLevels, nn.Module):
     """Images of 2 x 2 pixels (12 values), K attributes; parameters are weights, so that a loss can train them."""
 
     image_size = 2

@@ -78,8 +78,8 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.split("?")[0]
         self.hub.log.append(f"{self.command} {path}")
         method = "GET" if self.command == "HEAD" else self.command
-        for wanted, pattern, function in ROUTES:
-            if wanted == method and (match := pattern.fullmatch(path)):
+        for named, pattern, function in ROUTES:
+            if named == method and (match := pattern.fullmatch(path)):
                 return function(self, **match.groupdict())
         return self.refuse("NotFound")
 

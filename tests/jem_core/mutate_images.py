@@ -63,6 +63,15 @@ def write_jpeg(width: int, height: int, frame: int = 0xC3) -> bytes:
     return b"\xff\xd8" + head + table + scan + b"\xff\xd9"
 
 
+def write_webp(width: int, height: int) -> bytes:
+    """A lossless WebP of one colour: a few dozen bytes, whatever its size."""
+    single = bytes.fromhex("88880888888808")  # five codes of one symbol each, so that a pixel takes no bits at all
+    bits = (width - 1) | (height - 1) << 14
+    body = b"\x2f" + struct.pack("<I", bits) + single
+    chunk = b"VP8L" + struct.pack("<I", len(body)) + body + bytes(len(body) % 2)
+    return b"RIFF" + struct.pack("<I", len(chunk) + 4) + b"WEBP" + chunk
+
+
 def zip_archive() -> bytes:
     """A small whole ZIP file."""
     buffer = io.BytesIO()

@@ -19,10 +19,15 @@ from jem_core import distributed
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
 from jem_core.model import JointEnergyModel
-from jem_core.objectives import contrastive_loss
+from jem_core.networks.paper import PaperModel
+from jem_core.networks.residual import ResidualModel
+from jem_core.objectives.base import cross_entropy
+from jem_core.objectives.contrast import contrastive_loss
+from jem_core.objectives.denoising import denoise, weigh
 from jem_core.random import generator
 from jem_core.samplers import ChainState
 from jem_core.trainer import Trainer
+from tests.conftest import TINY_NET
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -71,7 +76,7 @@ def batch() -> tuple[JointEnergyModel, torch.Tensor, torch.Tensor, torch.Tensor,
     """A model and a batch of data and chains, the same for everybody."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = JointEnergyModel("abcd", image_size=32, width=4)
+        model = PaperModel("abcd", image_size=32, width=4)
     random = generator(1)
     x, fake = torch.rand(2, 8, 3, 32, 32, generator=random)
     labels, asked, y, chain_asked = torch.randint(-1, 2, (4, 8, 4), generator=random)
@@ -85,6 +90,28 @@ def gradients(rank: int, ranks: int, place: Path | None = None) -> dict[str, tor
     part = ChainState(chains.x[own], chains.y[own], chains.condition[own], 1)
     use = torch.ones(8 // ranks, dtype=torch.bool)
     contrastive_loss(model, x[own], labels[own], asked[own], part, use).loss.backward()
+    return averaged(model, rank, place)
+
+
+def denoising_gradients(rank: int, ranks: int, place: Path | None = None) -> dict[str, torch.Tensor]:
+    """The same of the loss over noise levels, whose gradient runs through a gradient."""
+    _, images, labels, asked, _ = batch()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = ResidualModel("abcd", image_size=32, **TINY_NET)
+        for weight in model.parameters():  # half of them begin at zero, and so would their gradients
+            weight.data += 0.05 * torch.randn(weight.shape)
+    own = slice(rank * 8 // ranks, (rank + 1) * 8 // ranks)
+    sigma = torch.logspace(-1, 1, 8)
+    x = model.encode(images)
+    noisy = x + sigma.view(-1, 1, 1, 1) * torch.randn(x.shape, generator=generator(2))
+    denoised, logits = denoise(model, noisy[own], sigma[own], asked[own])
+    error = (weigh(sigma[own]).view(-1, 1, 1, 1) * (denoised - x[own]) ** 2).mean()
+    (error + cross_entropy(logits, labels[own])).backward()
+    return averaged(model, rank, place)
+
+
+def averaged(model: JointEnergyModel, rank: int, place: Path | None) -> dict[str, torch.Tensor]:
     distributed.average_gradients(model)
     found = {name: value.grad.contiguous() for name, value in model.named_parameters()}
     if place:

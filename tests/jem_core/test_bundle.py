@@ -1,6 +1,7 @@
 """Model directories: what is written is read back, and what does not belong is refused before it is used."""
 
 import copy
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -11,14 +12,33 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from jem_core.buffer import JointBuffer
-from jem_core.bundle import BINARY_FILES, Bundle, file_facts
+from jem_core.bundle import BUFFER, NEEDED_FILES, Bundle, file_facts
+from jem_core.chains import sample
+from jem_core.condition import Condition
 from jem_core.data.support import Support
+from jem_core.hub import bundled_names, load
 from tests.conftest import TINY_NAMES
 
 
 @pytest.fixture
 def directory(tiny_bundle: Bundle, tmp_path: Path) -> Path:
     return shutil.copytree(tiny_bundle.directory, tmp_path / "model")
+
+
+def test_a_file_is_hashed_once_until_it_changes(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    real = hashlib.file_digest
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda file, kind: hashed.append(Path(file.name).name) or real(file, kind)
+    )
+    Bundle.read(directory)
+    assert sorted(hashed) == sorted([*NEEDED_FILES, BUFFER])
+    Bundle.read(directory)
+    assert len(hashed) == len(NEEDED_FILES) + 1
+    weights = directory / "model.safetensors"
+    weights.write_bytes(bytes(weights.stat().st_size))
+    with pytest.raises(ValueError, match=r"model\.safetensors was altered"):
+        Bundle.read(directory)
 
 
 def test_a_directory_gives_the_same_model(tiny_bundle: Bundle, tmp_path: Path) -> None:
@@ -41,6 +61,69 @@ def test_a_directory_gives_the_same_model(tiny_bundle: Bundle, tmp_path: Path) -
     assert {path.suffix for path in (tmp_path / "again").iterdir()} == {".json", ".safetensors"}
 
 
+def test_a_directory_without_a_buffer_gives_the_same_model(tiny_levels: Bundle, tmp_path: Path) -> None:
+    """Of the second format: noise levels, and no chains of training to keep."""
+    tiny_levels.write(tmp_path / "again")
+    files = {path.name for path in (tmp_path / "again").iterdir()}
+    assert files == {"config.json", *NEEDED_FILES}
+    config = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert (config["format"], config["model"]["network"]) == (2, "residual")
+    assert set(config["files"]) == set(NEEDED_FILES)
+    after = Bundle.read(tmp_path / "again")
+    assert after.buffer is None
+    assert after.levels
+    for key, weight in tiny_levels.model.state_dict().items():
+        assert torch.equal(weight, after.model.state_dict()[key])
+    assert after.sampling == tiny_levels.sampling
+    condition = Condition.from_lists(TINY_NAMES, ["Red"])
+    one, two = (sample(bundle, condition, 2, seed=5) for bundle in (tiny_levels, after))
+    assert torch.equal(one.images, two.images)
+    assert not any(weight.requires_grad for weight in after.model.parameters())
+    assert after.model.net.halve[0].weight.is_contiguous(memory_format=torch.channels_last)
+    with pytest.raises(ValueError, match="start is 'buffer-any', which a model with noise levels does not have"):
+        after.chains(condition, 1, start="buffer-any")
+
+
+def first_format(directory: Path) -> Path:
+    """As the first version wrote it: no network named, a buffer always, what the data are left unsaid."""
+    config = json.loads((directory / "config.json").read_text())
+    model = {key: config["model"][key] for key in ("names", "image_size", "width", "fold")}
+    data = {"source": "celeba", "names": config["data"]["names"], "held_out": config["data"]["held_out"]}
+    sampling = {"steps": 5, "grad_coef": 0.3, "preconditioner": 5.0, "grad_clamp": None, "guidance": 2.0}
+    old = {"format": 1, "name": "old", "objective": "gibbs-jem", "model": model, "data": data, "sampling": sampling}
+    (directory / "config.json").write_text(json.dumps(old | {"files": config["files"]}))
+    return directory
+
+
+def test_a_directory_of_the_first_format_still_loads(tiny_bundle: Bundle, directory: Path, tmp_path: Path) -> None:
+    old = Bundle.read(first_format(directory))
+    assert (old.name, old.levels, len(old.buffer)) == ("old", False, len(tiny_bundle.buffer))
+    assert (old.sampling["guidance"], old.sampling["grad_coef"], old.sampling["sampler"]) == (2.0, 0.3, "marginalizing")
+    assert (old.data.title, old.data.faces, old.data.flips, old.data.drawn) == ("CelebA", True, True, False)
+    assert [str(pair) for pair in old.data.held_out] == ["Red + Striped"]
+    x = torch.rand(2, 3, 32, 32)
+    assert torch.equal(old.model.logits(x), tiny_bundle.model.logits(x))
+    condition = Condition.from_lists(TINY_NAMES, ["Red"])
+    before = sample(old, condition, 2)
+    assert before.images.shape == (2, 3, 32, 32)
+    old.write(tmp_path / "new")  # and what is written anew is of the second
+    new = Bundle.read(tmp_path / "new")
+    assert new.config["format"] == 2
+    assert new.config["model"]["network"] == "paper"
+    assert new.sampling == old.sampling
+    assert torch.equal(sample(new, condition, 2).images, before.images)
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_every_bundled_model_loads(name: str) -> None:
+    bundle = load(name)
+    assert bundle.support.names == bundle.names
+    assert bundle.sampling["steps"] > 0
+    if bundle.config["format"] == 1:
+        assert not bundle.levels
+        assert bundle.buffer is not None  # that of a classifier is empty
+
+
 def test_a_loaded_model_is_frozen_and_lies_channels_last(tiny_bundle: Bundle) -> None:
     assert not tiny_bundle.model.training
     assert not any(weight.requires_grad for weight in tiny_bundle.model.parameters())
@@ -58,12 +141,25 @@ def test_reading_leaves_the_global_random_stream_alone(tiny_bundle: Bundle) -> N
 def test_settings_are_the_models_own_with_changes(tiny_bundle: Bundle) -> None:
     assert tiny_bundle.sampling["steps"] == 5
     assert tiny_bundle.sampling["grad_coef"] == 1.0
-    settings, augment_every = tiny_bundle.langevin()
-    assert (settings.noise_std, settings.preconditioner, augment_every) == (0.001, None, 0)
-    settings, augment_every = tiny_bundle.langevin(guidance=3.0, preconditioner=10.0, augment_every=60)
-    assert (settings.guidance, settings.preconditioner.strength, augment_every) == (3.0, 10.0, 60)
-    with pytest.raises(ValueError, match="no sampling setting 'eps'; choose one of steps"):
-        tiny_bundle.langevin(eps=1)
+    assert (tiny_bundle.sampling["noise_std"], tiny_bundle.sampling["augment_every"]) == (0.001, 0)
+    assert tiny_bundle.sampler(tiny_bundle.sampling).settings.preconditioner is None
+    settings = tiny_bundle.sampling_with({"guidance": 3.0, "preconditioner": 10.0, "augment_every": 60})
+    kernel = tiny_bundle.sampler(settings)
+    assert (kernel.settings.guidance, kernel.settings.preconditioner.strength) == (3.0, 10.0)
+    assert (kernel.name, settings["augment_every"], settings["steps"]) == ("marginalizing", 60, 5)
+    with pytest.raises(ValueError, match="no sampling setting 'eps'; choose one of sampler, start, steps"):
+        tiny_bundle.sampling_with({"eps": 1})
+
+
+def test_settings_of_a_model_with_levels(tiny_levels: Bundle) -> None:
+    assert (tiny_levels.sampling["steps"], tiny_levels.sampling["guidance"]) == (6, 2.0)
+    assert not {"grad_coef", "noise_std", "preconditioner"} & set(tiny_levels.sampling)
+    settings = tiny_levels.sampling_with({"sampler": "resampling", "guidance_from": 0.2, "guidance_to": 3})
+    kernel = tiny_levels.sampler(settings)
+    assert (kernel.name, kernel.settings.guidance) == ("resampling", 2.0)
+    assert (kernel.settings.guidance_from, kernel.settings.guidance_to) == (0.2, 3)
+    strong = torch.ones(len(TINY_NAMES))
+    assert tiny_levels.sampler(tiny_levels.sampling_with({"strengths": strong})).settings.strengths is strong
 
 
 def change_config(directory: Path, **changes: object) -> None:
@@ -86,8 +182,8 @@ def change_files(directory: Path, change: Callable[[dict], dict]) -> None:
     change_config(directory, files=change(json.loads((directory / "config.json").read_text())["files"]))
 
 
-def without_buffer(files: dict) -> dict:
-    return {name: facts for name, facts in files.items() if name != "buffer.safetensors"}
+def without_start(files: dict) -> dict:
+    return {name: facts for name, facts in files.items() if name != "start.safetensors"}
 
 
 def nan_weights(tensors: dict) -> dict:
@@ -97,12 +193,12 @@ def nan_weights(tensors: dict) -> dict:
 
 DAMAGE = {
     "no config": (lambda d: (d / "config.json").unlink(), "no config.json"),
-    "config is no JSON": (lambda d: (d / "config.json").write_text("{"), "no readable JSON"),
-    "config is a list": (lambda d: (d / "config.json").write_text("[]"), "not of format 1"),
-    "another format": (lambda d: change_config(d, format=2), "not of format 1"),
-    "no model": (lambda d: change_config(d, model=None), "not of format 1"),
+    "config is not JSON": (lambda d: (d / "config.json").write_text("{"), "is not readable JSON"),
+    "config is a list": (lambda d: (d / "config.json").write_text("[]"), "not of format 1 or 2"),
+    "another format": (lambda d: change_config(d, format=3), "not of format 1 or 2"),
+    "no model": (lambda d: change_config(d, model=None), "not of format 1 or 2"),
     "no hashes": (lambda d: change_config(d, files=None), "does not say the size and hash"),
-    "a hash is missing": (lambda d: change_files(d, without_buffer), "size and hash of buffer.safetensors"),
+    "a hash is missing": (lambda d: change_files(d, without_start), "size and hash of start.safetensors"),
     "a file elsewhere": (
         lambda d: change_files(d, lambda files: files | {"../secret": {"size": 1, "sha256": ""}}),
         r"\.\./secret, a file beside it",
@@ -110,9 +206,15 @@ DAMAGE = {
     "unknown fact": (lambda d: model_facts(d, depth=3), "model.safetensors does not hold the weights"),
     "another width": (lambda d: model_facts(d, width=8), "model.safetensors does not hold the weights"),
     "an absurd width": (lambda d: model_facts(d, width=10**6), "model.safetensors does not hold the weights"),
+    "another network": (lambda d: model_facts(d, network="residual"), "model.safetensors does not hold the weights"),
+    "no such network": (lambda d: model_facts(d, network="unet"), "no network 'unet'; choose paper or residual"),
     "another size": (lambda d: model_facts(d, image_size=64), "model.safetensors does not hold the weights"),
     "an impossible size": (lambda d: model_facts(d, image_size=20), "image size is 20"),
-    "other names": (lambda d: model_facts(d, names=[*"abcdef"]), "table of training labels of 'tiny' is over"),
+    "other names": (lambda d: model_facts(d, names=[*"abcdef"]), "held-out pair 'Red . Striped' names 'Red', which"),
+    "other names, no pairs": (
+        lambda d: (change_config(d, data={}), model_facts(d, names=[*"abcdef"])),
+        "table of training labels of 'tiny' is over",
+    ),
     "a weight too many": (
         lambda d: rewrite(d, "model.safetensors", lambda t: t | {"extra": torch.zeros(1)}),
         "does not hold the weights",
@@ -130,6 +232,11 @@ DAMAGE = {
         lambda d: rewrite(d, "buffer.safetensors", lambda t: JointBuffer.empty(4, 64, 6).state()),
         r"buffer's images of 'tiny' is over \(3, 64, 64\)",
     ),
+    "settings are a list": (lambda d: change_config(d, sampling=[1]), "sampling is a list"),
+    "a setting out of range": (lambda d: change_config(d, sampling={"steps": -3}), "steps is -3; expected a whole"),
+    "a setting of levels": (lambda d: change_config(d, sampling={"lift": 2.0}), "lift means nothing to a model with"),
+    "data are a word": (lambda d: change_config(d, data="faces"), "data is a str; expected names with values"),
+    "an unknown held-out pair": (lambda d: change_config(d, data={"held_out": ["Red + Hat"]}), "names 'Hat', which"),
 }
 
 
@@ -141,7 +248,7 @@ def test_damage_is_named(directory: Path, case: str) -> None:
         Bundle.read(directory)
 
 
-@pytest.mark.parametrize("name", BINARY_FILES)
+@pytest.mark.parametrize("name", [*NEEDED_FILES, BUFFER])
 def test_every_file_is_checked_before_use(directory: Path, name: str) -> None:
     whole = (directory / name).read_bytes()
     (directory / name).write_bytes(whole[:-1])

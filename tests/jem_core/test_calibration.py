@@ -1,4 +1,4 @@
-"""The calibration file against plain counting, and the gate on densities that are known."""
+"""The calibration file against plain counting, and the density of a picture against finite differences."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 from scipy.stats import binomtest
 
 from jem_core import calibration
-from jem_core.calibration import equal_mass_bins, find_bin, make_gate, read_gate, wilson
+from jem_core.calibration import Calibration, Row, equal_mass_bins, find_bin, surprise, wilson
 from jem_core.draws import density_figures, mean_prediction
 
 
@@ -68,33 +68,57 @@ def test_report_leaves_unknown_labels_out():
     assert sum(report["all"]["histogram"]["count"]) == 550
 
 
-def test_gate_is_two_sided():
-    rng = np.random.default_rng(0)
-    gate = make_gate(rng.normal(size=20_000), rng.normal(10, 1, size=20_000))
-    middle = read_gate(gate, 0.0, 10.0)
-    assert middle.verdict == "inside"
-    assert middle.score_percentile == pytest.approx(50, abs=2)
-    for score, norm in ((9.0, 10.0), (-9.0, 10.0), (0.0, 20.0), (0.0, 1.0)):
-        assert read_gate(gate, score, norm).verdict == "unlike"
-    assert read_gate(gate, 2.2, 10.0).verdict == "unusual"  # 2.8 % of a normal lie further out
+@pytest.mark.parametrize("p", [np.full(40, 0.3), np.r_[np.full(300, 0.01), np.full(5, 0.99)], np.r_[0.0, 1.0]])
+def test_no_bin_spans_half_of_the_range(p: np.ndarray):
+    y = (np.arange(len(p)) % 2).astype(np.int64)
+    bins = equal_mass_bins(p, y, 12)
+    assert max(np.diff(bins["edges"])) < 0.5
+    assert sum(bins["count"]) == len(p)
+    for i, n in enumerate(bins["count"]):
+        assert (bins["mean_prediction"][i] is None) == (bins["positive_rate"][i] is None) == (n == 0)
+        assert (bins["low"][i], bins["high"][i]) != (0, 1) or n == 0
 
 
-def test_gate_of_a_model_orders_what_it_measures(tiny_bundle, tiny_dataset):
-    reference = tiny_dataset.tensors(tiny_dataset.indices("report"))[0]
-    ordinary = tiny_dataset.tensors(tiny_dataset.indices("choose"))[0][:20]
-    gate = calibration.gate_report(tiny_bundle.model, reference, ordinary, other=reference[:20], seed=0)
-    assert set(gate["auroc"]) == {
-        "noise",
-        "flat colour",
-        "upside down",
-        "turned by a quarter",
-        "the other data set",
-    }
-    assert gate["worst_auroc"] == min(entry["value"] for entry in gate["auroc"].values())
-    assert gate["auroc"]["the other data set"]["value"] == pytest.approx(0.5, abs=0.2)  # it is the same data
-    score, norm = (figures.numpy() for figures in density_figures(tiny_bundle.model, reference))
-    assert gate["score"]["quantiles"][0] == pytest.approx(score.min(), abs=1e-5)
-    assert gate["gradient_norm"]["quantiles"][-1] == pytest.approx(norm.max(), abs=1e-5)
+@pytest.mark.parametrize(("halves", "counts"), [((35, 65), [35, 65]), ((29, 71), [100])])
+def test_a_wide_bin_is_split_where_both_halves_have_enough_images(halves: tuple[int, int], counts: list[int]):
+    p = np.r_[np.full(1100, 0.01), np.full(halves[0], 0.6), np.full(halves[1], 0.9)]
+    bins = equal_mass_bins(p, (p > 0.5).astype(np.int64), 12)
+    assert [n for n in bins["count"] if n][1:] == counts
+
+
+def test_a_bin_without_images_says_nothing():
+    p = np.r_[np.full(300, 0.01), np.full(40, 0.99)]
+    report = calibration.calibration_report(p[:, None], (p > 0.5).astype(int)[:, None], ["a"])
+    row = Calibration(report).row("a", 0.6)
+    assert (row.count, row.rate, row.enough) == (0, None, False)
+    assert row.base_rate == pytest.approx(40 / 340)
+
+
+def test_a_calibration_names_what_it_knows():
+    p, y = predictions(400)
+    found = Calibration(calibration.calibration_report(p[:, None], y[:, None], ["a"]))
+    assert (found.images, found.names, found.gate) == (400, ("a",), None)
+    assert found.part("all") == found.report["all"]
+    assert found.row("b", 0.4) == Row("b", 0.4)
+    with pytest.raises(ValueError, match="choose one of all, a"):
+        found.part("b")
+
+
+def test_look_up_takes_the_ends():
+    p, y = predictions(600)
+    report = calibration.calibration_report(p[:, None], y[:, None], ["a"])
+    bins = report["attributes"]["a"]["bins"]
+    found = Calibration(report)
+    assert found.row("a", 0.0).count == bins["count"][0]
+    assert found.row("a", 1.0).count == bins["count"][-1]
+    assert found.row("a", 0.5).base_rate == pytest.approx(y.mean(), abs=1e-4)
+
+
+def test_surprise_is_a_divergence_in_bits():
+    assert surprise(0.3, 0.3) == 0
+    assert surprise(1.0, 0.5) == pytest.approx(1.0, abs=0.002)
+    assert surprise(0.95, 0.02) > surprise(0.95, 0.9) > 0
+    assert np.isfinite(surprise(1.0, 0.0))
 
 
 def test_a_picture_has_one_answer(tiny_bundle, tiny_dataset):
@@ -120,10 +144,10 @@ def test_gradient_norm_is_the_gradients(tiny_bundle, tiny_dataset):
     x = ((images.float() + calibration_draws(tiny_bundle)[:1]) / 256).double().requires_grad_()
     model = tiny_bundle.model.double()
     try:
-        (grad,) = torch.autograd.grad(model.score(x).sum(), x)
+        (grad,) = torch.autograd.grad(model.log_prob(x).sum(), x)
         unit = grad / grad.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
-        slope = (model.score(x + 1e-4 * unit) - model.score(x - 1e-4 * unit)) / 2e-4
-        assert torch.allclose(model.score(x).float(), score, rtol=1e-4)
+        slope = (model.log_prob(x + 1e-4 * unit) - model.log_prob(x - 1e-4 * unit)) / 2e-4
+        assert torch.allclose(model.log_prob(x).float(), score, rtol=1e-4)
     finally:
         model.float()
     assert torch.allclose(slope.float(), norm, rtol=1e-3)

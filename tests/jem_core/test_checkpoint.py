@@ -9,6 +9,8 @@ import torch
 
 from jem_core import checkpoint
 from jem_core.model import JointEnergyModel
+from jem_core.networks import build_network
+from tests.conftest import TINY_NET
 
 
 def write(folder: Path, name: str, value: float = 1.0) -> Path:
@@ -97,10 +99,13 @@ def test_killed_at_any_file_operation_no_checkpoint_is_torn(
     assert checkpoint.newest(tmp_path).name == "last-0000009"
 
 
-def trained(steps: int) -> tuple[JointEnergyModel, torch.optim.Optimizer]:
+SHAPES = {"paper": {"width": 2, "fold": 1}, "residual": TINY_NET}
+
+
+def trained(network: str, steps: int) -> tuple[JointEnergyModel, torch.optim.Optimizer]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = JointEnergyModel("ab", image_size=32, width=2)
+        model = build_network({"network": network, "names": "ab", "image_size": 32} | SHAPES[network])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     step(model, optimizer, steps)
     return model, optimizer
@@ -109,17 +114,18 @@ def trained(steps: int) -> tuple[JointEnergyModel, torch.optim.Optimizer]:
 def step(model: JointEnergyModel, optimizer: torch.optim.Optimizer, steps: int) -> None:
     for _ in range(steps):
         optimizer.zero_grad()
-        model.score(torch.full((2, 3, 32, 32), 0.5)).sum().backward()
+        model.log_prob(torch.full((2, 3, 32, 32), 0.5), torch.tensor([[0, 1]] * 2)).sum().backward()
         optimizer.step()
 
 
+@pytest.mark.parametrize("network", SHAPES)
 @pytest.mark.parametrize("before", [0, 3])
-def test_adam_goes_on_bit_for_bit(before: int, tmp_path: Path) -> None:
-    model, optimizer = trained(before)
+def test_adam_goes_on_bit_for_bit(before: int, network: str, tmp_path: Path) -> None:
+    model, optimizer = trained(network, before)
     shared = {"model": dict(model.state_dict()), "optimizer": checkpoint.optimizer_tensors(optimizer)}
     checkpoint.write_checkpoint(tmp_path / "last-0000001", shared, {}, {})
     step(model, optimizer, 5)
-    other, other_optimizer = trained(2)  # another history, all of which must be forgotten
+    other, other_optimizer = trained(network, 2)  # another history, all of which must be forgotten
     other.load_state_dict(checkpoint.read_tensors(tmp_path / "last-0000001", "model"))
     checkpoint.load_optimizer(other_optimizer, checkpoint.read_tensors(tmp_path / "last-0000001", "optimizer"))
     for weight in other.parameters():

@@ -11,18 +11,18 @@ NAMES = ("Eyeglasses", "Male", "Smiling", "Wearing_Hat", "Young")
 
 def test_three_ways_to_the_same_condition() -> None:
     by_dict = Condition.from_dict(NAMES, {"Wearing_Hat": True, "Male": False, "Young": None, "Eyeglasses": 1})
-    by_lists = Condition.from_lists(NAMES, wanted=["Eyeglasses", "Wearing_Hat"], unwanted=["Male"])
+    by_lists = Condition.from_lists(NAMES, required=["Eyeglasses", "Wearing_Hat"], excluded=["Male"])
     by_tensor = Condition.from_tensor(NAMES, torch.tensor([1, 0, -1, 1, -1]))
     assert by_dict == by_lists == by_tensor
     assert by_dict.values == (1, 0, -1, 1, -1)
     assert all(type(value) is int for value in by_dict.values)
-    assert by_dict.wanted == ("Eyeglasses", "Wearing_Hat")
-    assert by_dict.unwanted == ("Male",)
+    assert by_dict.required == ("Eyeglasses", "Wearing_Hat")
+    assert by_dict.excluded == ("Male",)
     assert hash(by_dict) == hash(by_lists)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "unwanted", "said"),
+    ("required", "excluded", "said"),
     [
         (["Wearing_Hat", "Eyeglasses"], ["Male"], "Eyeglasses and Wearing Hat, not Male"),
         (["Young"], [], "Young"),
@@ -30,13 +30,13 @@ def test_three_ways_to_the_same_condition() -> None:
         ([], [], "anything"),
     ],
 )
-def test_a_condition_is_said_plainly(wanted: list[str], unwanted: list[str], said: str) -> None:
-    assert str(Condition.from_lists(NAMES, wanted, unwanted)) == said
+def test_a_condition_is_said_plainly(required: list[str], excluded: list[str], said: str) -> None:
+    assert str(Condition.from_lists(NAMES, required, excluded)) == said
 
 
 def test_a_name_with_and_in_it_is_left_alone() -> None:
     names = ("Black_and_White", "Round")
-    assert str(Condition.from_lists(names, unwanted=names)) == "not Black and White or Round"
+    assert str(Condition.from_lists(names, excluded=names)) == "not Black and White or Round"
 
 
 def test_as_a_tensor() -> None:
@@ -69,7 +69,7 @@ def test_an_unknown_attribute_names_the_nearest(wish: str, nearest: str) -> None
     for call in (
         lambda: Condition.from_dict(NAMES, {wish: True}),
         lambda: Condition.from_lists(NAMES, [wish]),
-        lambda: Condition.from_lists(NAMES, unwanted=[wish]),
+        lambda: Condition.from_lists(NAMES, excluded=[wish]),
     ):
         with pytest.raises(ValueError, match=f"no attribute '{wish}'; did you mean .*{nearest}"):
             call()

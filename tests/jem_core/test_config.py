@@ -1,10 +1,12 @@
 """Training configs: every wrong key and value is named, and schedules are what they say."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from jem_core.config import CHOICES, TrainConfig, make_config, read_config
+from tests.conftest import TINY_DENOISING, TINY_NET
 
 
 def test_a_file_with_overrides(tmp_path: Path) -> None:
@@ -22,6 +24,9 @@ def test_a_config_survives_its_own_dictionary() -> None:
     config = make_config({"objective": "supervised", "decay_at": [5], "grad_clamp": 2, "compile": "true"})
     assert isinstance(config.grad_clamp, float)
     assert make_config(config.to_dict()) == config
+    levels = make_config(TINY_DENOISING)
+    assert levels.widths == (4, 8)
+    assert make_config(json.loads(json.dumps(levels.to_dict()))) == levels  # as a checkpoint keeps it
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,15 @@ def test_a_config_survives_its_own_dictionary() -> None:
         ({"guard_window": 0}, "guard_window is 0; expected at least 1"),
         ({"evaluate_every": 0}, "evaluate_every is 0; expected at least 1"),
         ({"keep_checkpoints": 0}, "keep_checkpoints is 0; expected at least 1"),
+        ({"objective": "gan"}, "no objective 'gan'; choose one of supervised, jem, gibbs-jem, denoising"),
+        ({"objective": "denoising"}, "objective denoising cannot train network paper; choose residual"),
+        ({"network": "residual"}, "objective gibbs-jem cannot train network residual; choose paper"),
+        ({"noise_spread": -1.0}, r"noise_spread is -1\.0; expected a finite number of at least 0"),
+        ({"noise_mean": "nan"}, "noise_mean is nan; expected a finite number"),
+        ({"free_share": 0.7, "full_share": 0.6}, r"free_share and full_share are 1\.3 together; expected at most 1"),
+        ({"widths": [4, 8.5]}, r"widths is \[4, 8\.5\]; expected a list of whole numbers"),
+        (TINY_DENOISING | {"supervised_iterations": 3}, "supervised_iterations is 3; expected 0"),
+        (TINY_DENOISING | {"max_conditions": 0}, "max_conditions is 0; denoising expects at least 1"),
         *(({name: "x"}, f"{name} is 'x'; choose one of {', '.join(words)}") for name, words in CHOICES.items()),
     ],
 )
@@ -62,7 +76,7 @@ def test_what_is_wrong_is_named(values: dict, message: str) -> None:
         make_config(values)
 
 
-@pytest.mark.parametrize(("text", "message"), [("- a\n- b\n", "holds list"), ("a: [", "no readable YAML")])
+@pytest.mark.parametrize(("text", "message"), [("- a\n- b\n", "holds list"), ("a: [", "is not readable YAML")])
 def test_a_file_that_is_no_config(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -76,6 +90,27 @@ def test_schedules() -> None:
     assert [steps.rate_at(i) for i in (0, 9, 10, 20)] == pytest.approx([1.0, 1.0, 0.3, 0.09])
     cosine = make_config({"learning_rate": 1.0, "warmup_iterations": 0, "iterations": 100, "final_rate": 0.1})
     assert [cosine.rate_at(i) for i in (0, 50, 100, 200)] == pytest.approx([1.0, 0.55, 0.1, 0.1])
+    hold = {"schedule": "hold", "learning_rate": 1.0, "warmup_iterations": 10, "final_phase": 0.2, "final_rate": 0.1}
+    short, long = (make_config(hold | {"iterations": count}) for count in (100, 1000))
+    assert [short.rate_at(i) for i in (0, 10, 79, 90, 98, 99)] == pytest.approx([0.1, 1.0, 1.0, 0.5, 0.1, 0.1])
+    assert [long.rate_at(i) for i in (0, 10, 79, 799, 900)] == pytest.approx([0.1, 1.0, 1.0, 1.0, 0.5])
+
+
+def test_levels_may_lie_anywhere_and_shapes_come_as_lists() -> None:
+    config = make_config(TINY_DENOISING | {"noise_mean": "-1.2", "precision": "fastest"})
+    assert config.noise_mean == -1.2
+    facts = config.network_facts(("a", "b"), 32)
+    assert facts == {"network": "residual", "names": ["a", "b"], "image_size": 32, **TINY_NET} | {
+        "widths": (4, 8),
+        "blocks": (1, 1),
+    }
+    assert make_config({}).network_facts(("a",), 64) == {
+        "network": "paper",
+        "names": ["a"],
+        "image_size": 64,
+        "fold": 1,
+        "width": 32,
+    }
 
 
 def test_more_langevin_steps_at_the_end() -> None:

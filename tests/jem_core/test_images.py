@@ -11,7 +11,16 @@ import torch
 from PIL import Image
 
 from jem_core.images import ImageError, read_image, to_tensor
-from tests.jem_core.mutate_images import encode, exif, good_files, png_chunk, uploads, write_png, zip_archive
+from tests.jem_core.mutate_images import (
+    encode,
+    exif,
+    good_files,
+    png_chunk,
+    uploads,
+    write_png,
+    write_webp,
+    zip_archive,
+)
 
 TOP_LEFT, TOP_RIGHT, BOTTOM_LEFT, BOTTOM_RIGHT = (200, 30, 30), (30, 200, 30), (30, 30, 200), (200, 200, 30)
 
@@ -149,9 +158,16 @@ def test_tiny(kind: str, side: int) -> None:
     assert to_tensor(image, 32).shape == (3, 32, 32)
 
 
-@pytest.mark.parametrize(("kind", "options"), [("JPEG", {}), ("PNG", {"compress_level": 1})])
-def test_40_megapixels(kind: str, options: dict) -> None:
-    data = encode(quarters(7304, 5478), kind, **options)
+@pytest.mark.parametrize(
+    ("kind", "size", "options"),
+    [
+        ("JPEG", (8000, 6000), {}),
+        ("PNG", (5600, 4200), {"compress_level": 1}),
+        ("WEBP", (4600, 3450), {"quality": 95, "method": 0}),
+    ],
+)
+def test_pictures_of_many_megapixels(kind: str, size: tuple[int, int], options: dict) -> None:
+    data = encode(quarters(*size), kind, **options)
     start = time.process_time()
     image = read_image(data)
     assert time.process_time() - start < 5
@@ -161,14 +177,21 @@ def test_40_megapixels(kind: str, options: dict) -> None:
 
 def test_strip_of_extreme_shape() -> None:
     assert read_image(encode(Image.new("RGB", (50_000, 3)), "PNG")).size == (2048, 1)
-    with pytest.raises(ImageError, match="at most 65535 a side"):
+    with pytest.raises(ImageError, match="at most 65535 per side"):
         read_image(encode(Image.new("1", (70_000, 3)), "PNG"))
 
 
 def test_limits_come_before_decoding(tmp_path: Path) -> None:
-    beyond = write_png(8001, 8001, 8, 2, b"")
-    with pytest.raises(ImageError, match=r"8001 by 8001 pixels \(64 megapixels\); at most 64"):
+    beyond = write_png(5001, 5001, 8, 2, b"")
+    with pytest.raises(ImageError, match=r"5001 by 5001 pixels \(25 megapixels\); at most 25 megapixels of a PNG"):
         read_image(beyond)
+    with pytest.raises(ImageError, match=r"8000 by 8000 pixels \(64 megapixels\); at most 16 megapixels of a WebP"):
+        read_image(write_webp(8000, 8000))
+    jpeg = bytearray(encode(quarters(), "JPEG"))
+    frame = jpeg.index(b"\xff\xc0") + 5
+    jpeg[frame : frame + 4] = struct.pack(">HH", 8001, 8001)
+    with pytest.raises(ImageError, match=r"at most 64 megapixels of a JPEG"):
+        read_image(bytes(jpeg))
     large = tmp_path / "large.jpg"
     with large.open("wb") as file:
         file.truncate(65 * 2**20)  # a sparse file: reading it would take the whole size
@@ -310,8 +333,7 @@ def test_to_tensor() -> None:
     assert (padded[:, 0] == 255).all()
     assert (padded[:, 5, 0] == 0).all()
     stretched = to_tensor(wide, 6, crop="stretch")
-    assert stretched[0, 3].tolist()[0] == 0
-    assert stretched[0, 3].tolist()[-1] == 0
+    assert stretched[0, 3, [0, -1]].tolist() == [0, 0]
     checks = Image.fromarray((np.indices((64, 64)).sum(0) % 2 * 255).astype(np.uint8))
     assert (to_tensor(checks, 8)[:, 1:-1, 1:-1].int() - 127).abs().max() < 12  # antialiased: a checkerboard turns grey
     with pytest.raises(ValueError, match="choose one of centre, pad, stretch"):

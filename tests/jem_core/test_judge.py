@@ -27,7 +27,7 @@ def test_shuffled_labels_score_near_chance(judge: Judge):
 
 def test_it_was_taught_the_held_out_combinations(judge: Judge, tiny_dataset):
     assert judge.facts["trained_on"]["rows"] == (tiny_dataset.split == 0).sum()
-    rows = tiny_dataset.indices("report", held_out=True)
+    rows = tiny_dataset.indices("test", held_out=True)
     assert len(rows) > 5
     both = Condition.from_lists(tiny_dataset.names, ["Red", "Striped"])
     assert judged_right(judge, tiny_dataset.tensors(rows)[0], both).float().mean() > 0.8
@@ -43,14 +43,14 @@ def test_all_asked_attributes_must_be_right():
 def test_saved_and_loaded_it_says_the_same(judge: Judge, tiny_dataset, tmp_path):
     judge.save(tmp_path / "judge")
     again = Judge.load(tmp_path / "judge")
-    images = tiny_dataset.tensors(tiny_dataset.indices("report"))[0]
+    images = tiny_dataset.tensors(tiny_dataset.indices("test"))[0]
     assert torch.equal(again.probabilities(images), judge.probabilities(images))
     assert again.facts == judge.facts
     assert {path.suffix for path in (tmp_path / "judge").iterdir()} == {".safetensors", ".json"}
 
 
 def test_bytes_and_floats_are_the_same_image(judge: Judge, tiny_dataset):
-    images = tiny_dataset.tensors(tiny_dataset.indices("report"))[0][:8]
+    images = tiny_dataset.tensors(tiny_dataset.indices("test"))[0][:8]
     assert torch.allclose(judge.probabilities(images), judge.probabilities((images.float() + 0.5) / 256))
 
 

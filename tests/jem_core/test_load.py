@@ -80,10 +80,11 @@ def test_anything_else_names_the_three_forms(name: str) -> None:
 
 
 def test_the_package_costs_nothing_until_used() -> None:
-    """And `predict` stays the function when the module of that name is imported."""
+    """And `predict` and `sample` are functions, whichever modules were imported before."""
     code = (
         "import sys, jem_core; assert 'torch' not in sys.modules; jem_core.load; assert 'torch' in sys.modules;"
-        "import jem_core.predict; assert callable(jem_core.predict); assert callable(jem_core.predict)"
+        "import jem_core.prediction, jem_core.chains; assert callable(jem_core.predict);"
+        "assert jem_core.sample is jem_core.chains.sample"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     assert set(jem_core.__all__) <= set(dir(jem_core))

@@ -2,24 +2,29 @@
 
 import copy
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from jem_core.condition import FREE
-from jem_core.model import JointEnergyModel, log_prob_from_logits
-from jem_core.objectives import accuracy, contrastive_loss, cross_entropy, kl_loss, random_conditions, supervised_loss
+from jem_core.model import log_prob_from_logits
+from jem_core.networks.paper import PaperModel
+from jem_core.objectives.base import accuracy, cross_entropy, frequencies, random_conditions, random_counts
+from jem_core.objectives.contrast import contrastive_loss, kl_loss
+from jem_core.objectives.supervised import Supervised
 from jem_core.random import generator
-from jem_core.samplers import ChainState, LangevinSettings, Sampler
-from tests.jem_core.closed_form import ClosedFormModel
+from jem_core.samplers import ChainState, KernelSettings, Resampling, Sampler
+from jem_core.schedules import Step
+from tests.jem_core.closed_form import ClosedFormModel, NoLevels
 
 K = 3
 GRID = torch.linspace(0.05, 0.95, 9, dtype=torch.float64).view(-1, 1, 1, 1).expand(-1, 3, 1, 1)
 JOINT = list(product(range(len(GRID)), product((0, 1), repeat=K)))  # every (image, labels) of the small world
 
 
-class GridModel(nn.Module):
+class GridModel(NoLevels, nn.Module):
     """A small net over one pixel: the world has nine images, so every sum can be taken."""
 
     image_size, num_attributes = 1, K
@@ -115,11 +120,11 @@ def test_chains_of_the_sampler_give_the_integrated_gradient() -> None:
     """Algorithm 1 and the loss together: 1,600 chains against log Z in closed form, within 4.5 standard errors."""
     model, n = ClosedFormModel(), 1600
     noise = 0.035
-    sampler = Sampler("resampling", model, LangevinSettings(grad_coef=noise**2 / 2, noise_std=noise, clamp=False))
+    sampler, step = Resampling(model, KernelSettings(clamp=False)), Step(0.0, noise**2 / 2, noise, 0.0)
     free, randomness = torch.full((n, K), FREE), generator(0)
     state = sampler.init(torch.rand(n, 3, 2, 2, generator=randomness), free, randomness)
     for _ in range(250):
-        state, _ = sampler.step(state, randomness)
+        state, _ = sampler.step(state, step, randomness)
     x, y = torch.rand(40, 3, 2, 2, generator=randomness), torch.randint(0, 2, (40, K), generator=randomness)
     truth = gradient(
         model, model.log_normalizer(torch.full((K,), FREE)) - log_prob_from_logits(model.logits(x), y).mean()
@@ -179,24 +184,28 @@ def test_cross_entropy_sums_over_known_labels() -> None:
     expected = -sum(log_p[n, k, v] for n, row in enumerate(PARTLY.tolist()) for k, v in enumerate(row) if v >= 0) / 6
     torch.testing.assert_close(cross_entropy(logits, PARTLY), expected)
     assert cross_entropy(logits, NOTHING) == 0
-    parts = supervised_loss(model, GRID[DATA], PARTLY)
-    torch.testing.assert_close(parts.loss, expected)
-    assert len(parts.chain_log_prob) == 0
     right = [
         (log_p[n, k, 1] > log_p[n, k, 0]).item() == v for n, r in enumerate(PARTLY) for k, v in enumerate(r) if v >= 0
     ]
-    assert accuracy(logits, PARTLY).item() == pytest.approx(sum(right) / len(right))
+    share = pytest.approx(sum(right) / len(right))
+    assert accuracy(logits, PARTLY).item() == share
+    supervised = Supervised(SimpleNamespace(config=None, model=model)).loss(GRID[DATA], PARTLY, 0)
+    torch.testing.assert_close(supervised.value, expected)
+    assert supervised.metrics == {"cross_entropy": pytest.approx(expected.item()), "accuracy": share}
     assert accuracy(logits, NOTHING) == 0
 
 
+LAST = Step(0.0, 3.0, 0.01, 0.0)  # the step that the KL term runs through
+
+
 @pytest.fixture
-def chains() -> tuple[JointEnergyModel, Sampler, ChainState]:
+def chains() -> tuple[PaperModel, Sampler, ChainState]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = JointEnergyModel("abc", image_size=32, width=2).double()
+        model = PaperModel("abc", image_size=32, width=2).double()
     for weight in model.parameters():  # the default weights are so small that an energy hardly has a slope
         weight.data *= 2.5
-    sampler = Sampler("resampling", model, LangevinSettings(grad_coef=3.0, noise_std=0.01))
+    sampler = Resampling(model)
     x = torch.rand(4, 3, 32, 32, generator=generator(0), dtype=torch.float64) * 0.8 + 0.1
     y = torch.tensor([[0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]])
     condition = torch.tensor([[0, FREE, FREE], [FREE] * 3, [FREE, 0, 1], [FREE, 1, FREE]])
@@ -210,7 +219,7 @@ def test_the_kl_term_is_one_step_under_frozen_weights(chains: tuple, entropy_wei
     neighbours = torch.rand(6, 3, 32, 32, generator=generator(2), dtype=torch.float64)
     same = torch.zeros(4, 6, dtype=torch.bool)
     same[1, 2] = same[3, 0] = True
-    ours = gradient(model, kl_loss(model, sampler, state, neighbours, same, generator(1), entropy_weight))
+    ours = gradient(model, kl_loss(model, sampler, LAST, state, neighbours, same, generator(1), entropy_weight))
 
     def by_hand(last: nn.Module) -> Tensor:
         x = state.x.clone().requires_grad_()
@@ -235,10 +244,10 @@ def test_the_kl_term_flows_through_the_last_step_only(chains: tuple) -> None:
     """A chain whose image still hangs on earlier steps' graph gives the same gradient as one that does not."""
     model, sampler, state = chains
     nothing = torch.empty(0, 3, 32, 32, dtype=torch.float64), torch.empty(4, 0, dtype=torch.bool)
-    earlier = sampler.differentiable_langevin(state, generator(3))
+    earlier = sampler.differentiable_langevin(state, LAST, generator(3))
     assert earlier.requires_grad
-    attached = kl_loss(model, sampler, state._replace(x=earlier), *nothing, generator(1), 0.3)
-    detached = kl_loss(model, sampler, state._replace(x=earlier.detach()), *nothing, generator(1), 0.3)
+    attached = kl_loss(model, sampler, LAST, state._replace(x=earlier), *nothing, generator(1), 0.3)
+    detached = kl_loss(model, sampler, LAST, state._replace(x=earlier.detach()), *nothing, generator(1), 0.3)
     for a, b in zip(gradient(model, attached), gradient(model, detached), strict=True):
         assert torch.equal(a, b)
 
@@ -246,18 +255,21 @@ def test_the_kl_term_flows_through_the_last_step_only(chains: tuple) -> None:
 def test_a_chain_whose_only_neighbour_is_itself_has_no_entropy_term(chains: tuple) -> None:
     model, sampler, state = chains
     one = torch.rand(1, 3, 32, 32, generator=generator(2), dtype=torch.float64)
-    alone = kl_loss(model, sampler, state, one, torch.ones(4, 1, dtype=torch.bool), generator(1), 0.3)
-    without = kl_loss(model, sampler, state, one, torch.zeros(4, 1, dtype=torch.bool), generator(1), 0.0)
+    alone = kl_loss(model, sampler, LAST, state, one, torch.ones(4, 1, dtype=torch.bool), generator(1), 0.3)
+    without = kl_loss(model, sampler, LAST, state, one, torch.zeros(4, 1, dtype=torch.bool), generator(1), 0.0)
     torch.testing.assert_close(alone, without)
 
 
 def test_random_conditions_ask_for_known_labels_only() -> None:
     labels = torch.randint(-1, 2, (4000, 8), generator=generator(0))
-    asked = random_conditions(labels, torch.full((8,), 0.3), most=4, generator=generator(1))
+    how_many = random_counts(4000, 0, 4, generator(2))
+    asked = random_conditions(labels, torch.full((8,), 0.3), how_many, generator(1))
     chosen = asked != FREE
     assert torch.equal(asked[chosen], labels[chosen])
     assert (labels[chosen] != FREE).all()
-    complete = (labels != FREE).sum(dim=1) >= 4
+    known = (labels != FREE).sum(dim=1)
+    assert torch.equal(chosen.sum(dim=1), how_many[:, 0].minimum(known))  # as many as asked for, or all there are
+    complete = known >= 4
     counts = chosen[complete].sum(dim=1).bincount(minlength=5).float()
     expected = complete.sum() / 5  # 0 to 4 attributes, each equally often
     assert ((counts - expected).abs() < 4 * (expected * 0.8).sqrt()).all()
@@ -266,7 +278,12 @@ def test_random_conditions_ask_for_known_labels_only() -> None:
 def test_rare_values_are_asked_for_more_often() -> None:
     """Of two attributes with shares 0.1 and 0.4 the rarer is picked with odds 10 to 2.5."""
     labels = torch.ones(20_000, 2, dtype=torch.int64)
-    asked = random_conditions(labels, torch.tensor([0.1, 0.4]), most=1, generator=generator(0))
+    asked = random_conditions(labels, torch.tensor([0.1, 0.4]), random_counts(20_000, 0, 1, generator(1)), generator(0))
     one = (asked != FREE).sum(dim=1) == 1
     share = (asked[one, 0] == 1).float().mean().item()
     assert share == pytest.approx(0.8, abs=4 * (0.16 / one.sum().item()) ** 0.5)
+
+
+def test_frequencies_are_shares_of_the_known_labels() -> None:
+    labels = torch.tensor([[1, 0, FREE], [0, FREE, FREE], [1, 0, FREE], [1, 1, FREE]])
+    assert frequencies(labels).tolist() == pytest.approx([0.75, 1 / 3, 0.0])

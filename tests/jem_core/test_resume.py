@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from jem_core import checkpoint
-from jem_core.chain_pool import redistribute
 from jem_core.config import make_config
 from jem_core.data.dataset import Dataset
+from jem_core.objectives.chain_pool import redistribute
 from jem_core.trainer import Trainer
-from tests.conftest import TINY_RUN
+from tests.conftest import TINY_DENOISING, TINY_RUN
 from tests.jem_core.ranks import PROCESSES, on_ranks
 from tests.jem_core.ranks import train as train_ranks
 
@@ -33,6 +33,8 @@ VARIANTS = {
     "jem, ring": {"objective": "jem", "buffer_policy": "ring", "chain_flip": True, "chain_blur": 0.5},
     "supervised": {"objective": "supervised"},
     "restarts": {"stuck_spreads": 0.1, "guard_stuck": 1.0},
+    "denoising": TINY_DENOISING,
+    "denoising, bfloat16, a rate that holds": TINY_DENOISING | {"precision": "bfloat16", "schedule": "hold"},
 }
 
 
@@ -84,8 +86,23 @@ def test_forty_is_twenty_and_twenty_more_on_two_ranks(tiny_dataset: Dataset, tmp
     assert not torch.equal(halves[0]["images"], halves[1]["images"])  # each rank has chains of its own
     alone = Trainer(make_config(TINY_RUN | {"iterations": 22}), tiny_dataset, tmp_path / "parts", resume_from=half)
     merged = {image.numpy().tobytes() for part in halves for image in part["images"]}
-    assert {image.numpy().tobytes() for image in alone.pool.buffer.images} == merged
-    assert (alone.iteration, len(alone.pool.buffer)) == (20, 16)
+    assert {image.numpy().tobytes() for image in alone.objective.pool.buffer.images} == merged
+    assert (alone.iteration, len(alone.objective.pool.buffer)) == (20, 16)
+    on_ranks(2, train_ranks, values, data, tmp_path / "parts", 40, True)
+    same_state(*(checkpoint.newest(tmp_path / name / "checkpoints") for name in ("whole", "parts")))
+
+
+def test_forty_is_twenty_and_twenty_more_on_two_ranks_that_denoise(tiny_dataset: Dataset, tmp_path: Path) -> None:
+    """Without chains; and the half-way checkpoint goes on with one rank, which draws noise of its own."""
+    values, data = TINY_RUN | TINY_DENOISING | {"iterations": 40}, tiny_dataset.directory
+    on_ranks(2, train_ranks, values, data, tmp_path / "whole", 40)
+    on_ranks(2, train_ranks, values, data, tmp_path / "parts", 20)
+    half = checkpoint.newest(tmp_path / "parts" / "checkpoints")
+    assert [len(checkpoint.read_ranks(half, name)) for name in ("streams", "buffer")] == [2, 0]
+    alone = Trainer(make_config(values), tiny_dataset, tmp_path / "parts", resume_from=half)
+    saved = checkpoint.read_tensors(half, "model")
+    assert all(torch.equal(value, saved[name]) for name, value in alone.model.state_dict().items())
+    assert alone.iteration == 20
     on_ranks(2, train_ranks, values, data, tmp_path / "parts", 40, True)
     same_state(*(checkpoint.newest(tmp_path / name / "checkpoints") for name in ("whole", "parts")))
 
@@ -146,15 +163,18 @@ def fit(*arguments: str) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_killed_at_ten_random_moments_every_resume_works(tiny_dataset: Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "kills"), [({}, 10), (TINY_DENOISING, 5)], ids=["chains", "denoising"])
+def test_killed_at_random_moments_every_resume_works(
+    tiny_dataset: Dataset, tmp_path: Path, kind: dict, kills: int
+) -> None:
     """SIGKILL with a checkpoint after every iteration; in the end the run is bit-equal to one that was left alone."""
     config = tmp_path / "run.yaml"
-    values = {"iterations": 500, "schedule": "constant", "checkpoint_minutes": 0.0, "threads": 1}
+    values = kind | {"iterations": 500, "schedule": "constant", "checkpoint_minutes": 0.0, "threads": 1}
     config.write_text(json.dumps(TINY_RUN | values))
     command = [str(config), "--data", str(tiny_dataset.directory), "--out", str(tmp_path / "run"), "--device", "cpu"]
     moments, reached = random.Random(0), [0]
     folder = tmp_path / "run" / "checkpoints"
-    for kill in range(10):
+    for kill in range(kills):
         process = PROCESSES.Process(target=fit, args=(*command, *(["--resume"] if kill else [])))
         process.start()
         wait_for_progress(process, folder, reached[-1])
@@ -166,13 +186,14 @@ def test_killed_at_ten_random_moments_every_resume_works(tiny_dataset: Dataset, 
             facts = checkpoint.read_facts(path)
             assert facts["iteration"] == int(path.name[-7:])
             assert checkpoint.read_tensors(path, "model").keys() == checkpoint.read_tensors(path, "ema").keys()
-            assert len(checkpoint.read_ranks(path, "buffer")[0]["images"]) == 16
+            assert [len(part["images"]) for part in checkpoint.read_ranks(path, "buffer")] == ([] if kind else [16])
         reached.append(facts["iteration"])
     assert all(before < after for before, after in pairwise(reached))
     end = reached[-1] + 1
-    last = train(tiny_dataset, tmp_path / "run", end, resume=True, schedule="constant", iterations=end)
-    whole = train(tiny_dataset, tmp_path / "whole", end, schedule="constant", iterations=end)
-    for name in ("model", "ema", "optimizer", "buffer-rank0", "streams-rank0"):
+    changes = kind | {"schedule": "constant", "iterations": end}
+    last = train(tiny_dataset, tmp_path / "run", end, resume=True, **changes)
+    whole = train(tiny_dataset, tmp_path / "whole", end, **changes)
+    for name in ("model", "ema", "optimizer", *([] if kind else ["buffer-rank0"]), "streams-rank0"):
         a, b = checkpoint.read_tensors(last, name), checkpoint.read_tensors(whole, name)
         assert all(torch.equal(a[key], b[key]) for key in b), name
 

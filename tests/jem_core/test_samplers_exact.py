@@ -16,7 +16,8 @@ from torch import Tensor
 from jem_core.condition import FREE
 from jem_core.gaussian import Preconditioner
 from jem_core.random import Randomness, generator
-from jem_core.samplers import ChainState, LangevinSettings, Sampler
+from jem_core.samplers import SAMPLERS, ChainState, KernelSettings, Marginalizing, Resampling, Sampler
+from jem_core.schedules import Step
 from tests.jem_core.closed_form import ClosedFormModel, Moments
 
 CHAINS, BURN_IN, STEPS, EVERY = 1000, 200, 300, 5
@@ -34,12 +35,15 @@ def preconditioner() -> Preconditioner:
     return Preconditioner(basis, torch.tensor([2.0, 1.0, 0.5]), 2.0)
 
 
-def settings(preconditioned: bool, steps_per_sweep: int = 1) -> LangevinSettings:
+def true_step(sampler: Sampler) -> Step:
+    """A step at temperature 1."""
     # With the largest gain the step in that direction is three times as long: the same accuracy asks for less noise.
-    noise = NOISE / 3**0.5 if preconditioned else NOISE
-    return LangevinSettings(
-        grad_coef=noise**2 / 2,
-        noise_std=noise,
+    noise = NOISE / 3**0.5 if sampler.settings.preconditioner else NOISE
+    return Step(0.0, noise**2 / 2, noise, 0.0)
+
+
+def settings(preconditioned: bool, steps_per_sweep: int = 1) -> KernelSettings:
+    return KernelSettings(
         steps_per_sweep=steps_per_sweep,
         preconditioner=preconditioner() if preconditioned else None,
         clamp=False,
@@ -48,12 +52,13 @@ def settings(preconditioned: bool, steps_per_sweep: int = 1) -> LangevinSettings
 
 def run(sampler: Sampler, condition: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Each chain's averages of x, of x^2, and of y with all its pairs: (CHAINS, 12), (CHAINS, 12), (CHAINS, K, K)."""
-    randomness = generator(0)
+    randomness, one = generator(0), true_step(sampler)
+    assert one.temperature == pytest.approx(1)
     x = torch.rand(CHAINS, 3, 2, 2, generator=randomness)
     state = sampler.init(x, torch.tensor(condition).expand(CHAINS, -1), randomness)
     sums: list[Tensor] = [torch.zeros(())] * 3
     for step in range(BURN_IN + STEPS):
-        state, _ = sampler.step(state, randomness)
+        state, _ = sampler.step(state, one, randomness)
         if step >= BURN_IN and step % EVERY == 0:  # steps this near to each other say almost the same
             x, y = state.x.flatten(1).double(), state.y.double()
             now = (x, x.square(), y[:, :, None] * y[:, None, :])
@@ -81,100 +86,102 @@ def check(averages: tuple[Tensor, Tensor, Tensor], truth: Moments) -> None:
 
 @pytest.mark.parametrize("preconditioned", [False, True], ids=["plain", "preconditioned"])
 @pytest.mark.parametrize("asked", CONDITIONS)
-@pytest.mark.parametrize("name", ["resampling", "marginalizing"])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_the_samplers_reach_the_closed_form(name: str, asked: str, preconditioned: bool) -> None:
     condition = CONDITIONS[asked]
-    sampler = Sampler(name, MODEL, settings(preconditioned))
-    assert sampler.settings.temperature == pytest.approx(1)
+    sampler = SAMPLERS[name](MODEL, settings(preconditioned))
     check(run(sampler, condition), MODEL.moments(torch.tensor(condition)))
 
 
 def test_two_langevin_steps_a_sweep_reach_it_too() -> None:
     condition = CONDITIONS["unconditional"]
-    sampler = Sampler("resampling", MODEL, settings(False, steps_per_sweep=2))
+    sampler = Resampling(MODEL, settings(False, steps_per_sweep=2))
     check(run(sampler, condition), MODEL.moments(torch.tensor(condition)))
 
 
-class LabelsStay(Sampler):
+class Wrong(Sampler):
+    """A mistake that is mixed into one of the samplers."""
+
+
+class LabelsStay(Wrong):
     """Wrong: the labels are never drawn again."""
 
-    def _labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
+    def draw_labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
         return state.y
 
 
-class LabelsFromCoins(Sampler):
+class LabelsFromCoins(Wrong):
     """Wrong: the labels are drawn, but not from p(y | x)."""
 
-    def _labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
-        return super()._labels(torch.zeros_like(logits), state, randomness)
+    def draw_labels(self, logits: Tensor, state: ChainState, randomness: Randomness) -> Tensor:
+        return super().draw_labels(torch.zeros_like(logits), state, randomness)
 
 
-class WrongSign(Sampler):
+class WrongSign(Wrong):
     """Wrong: downhill."""
 
-    def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
-        return super()._move(x, -grad, randomness)
+    def _move(self, x: Tensor, grad: Tensor, step: Step, randomness: Randomness) -> Tensor:
+        return super()._move(x, -grad, step, randomness)
 
 
-class TooMuchNoise(Sampler):
+class TooMuchNoise(Wrong):
     """Wrong: sqrt 2 times the noise."""
 
-    def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
-        wrong = replace(self.settings, noise_std=self.settings.noise_std * 2**0.5)
-        return Sampler(self.name, self.model, wrong)._move(x, grad, randomness)
+    def _move(self, x: Tensor, grad: Tensor, step: Step, randomness: Randomness) -> Tensor:
+        return super()._move(x, grad, step._replace(noise_std=step.noise_std * 2**0.5), randomness)
 
 
-class TooLittleNoise(Sampler):
+class TooLittleNoise(Wrong):
     """Wrong: sqrt 2 too little noise, which is Eq. 3 with its factor of 2 forgotten."""
 
-    def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
-        wrong = replace(self.settings, noise_std=self.settings.noise_std / 2**0.5)
-        return Sampler(self.name, self.model, wrong)._move(x, grad, randomness)
+    def _move(self, x: Tensor, grad: Tensor, step: Step, randomness: Randomness) -> Tensor:
+        return super()._move(x, grad, step._replace(noise_std=step.noise_std / 2**0.5), randomness)
 
 
-class MatrixForItsRoot(Sampler):
+class MatrixForItsRoot(Wrong):
     """Wrong: the noise is multiplied by M instead of M^(1/2)."""
 
-    def _move(self, x: Tensor, grad: Tensor, randomness: Randomness) -> Tensor:
+    def _move(self, x: Tensor, grad: Tensor, step: Step, randomness: Randomness) -> Tensor:
         right = self.settings.preconditioner
         squared = replace(right, gains=(1 + right.gains).square() - 1)  # its root is M
-        noise = Sampler(self.name, self.model, replace(self.settings, preconditioner=squared, grad_coef=0.0))
-        drift = Sampler(self.name, self.model, replace(self.settings, noise_std=0.0))
-        return drift._move(x, grad, generator(0)) + noise._move(x, grad, randomness) - x
+        noise = Resampling(self.model, replace(self.settings, preconditioner=squared))
+        drift = super()._move(x, grad, step._replace(noise_std=0.0), generator(0))
+        return drift + noise._move(x, grad, step._replace(grad_coef=0.0), randomness) - x
 
 
-class ConditionIgnored(Sampler):
+class ConditionIgnored(Wrong):
     """Wrong: moves under the marginal although something is asked for."""
 
-    def _log_density(self, logits: Tensor, y: Tensor, condition: Tensor) -> Tensor:
-        return super()._log_density(logits, y, torch.full_like(condition, FREE))
+    def log_density(self, logits: Tensor, y: Tensor, condition: Tensor) -> Tensor:
+        return super().log_density(logits, y, torch.full_like(condition, FREE))
 
 
 WRONG = [
-    (LabelsStay, "resampling", "unconditional", False),
-    (LabelsStay, "marginalizing", "unconditional", False),
-    (LabelsFromCoins, "resampling", "unconditional", False),
-    (LabelsFromCoins, "resampling", "conditional", False),
-    (WrongSign, "resampling", "unconditional", False),
-    (WrongSign, "marginalizing", "conditional", True),
-    (TooMuchNoise, "resampling", "unconditional", False),
-    (TooMuchNoise, "marginalizing", "conditional", False),
-    (TooLittleNoise, "resampling", "conditional", True),
-    (MatrixForItsRoot, "marginalizing", "unconditional", True),
-    (ConditionIgnored, "marginalizing", "conditional", False),
+    (LabelsStay, Resampling, "unconditional", False),
+    (LabelsStay, Marginalizing, "unconditional", False),
+    (LabelsFromCoins, Resampling, "unconditional", False),
+    (LabelsFromCoins, Resampling, "conditional", False),
+    (WrongSign, Resampling, "unconditional", False),
+    (WrongSign, Marginalizing, "conditional", True),
+    (TooMuchNoise, Resampling, "unconditional", False),
+    (TooMuchNoise, Marginalizing, "conditional", False),
+    (TooLittleNoise, Resampling, "conditional", True),
+    (MatrixForItsRoot, Marginalizing, "unconditional", True),
+    (ConditionIgnored, Marginalizing, "conditional", False),
 ]
 
 
 @pytest.mark.parametrize(
-    ("kernel", "name", "asked", "preconditioned"),
+    ("mistake", "kind", "asked", "preconditioned"),
     WRONG,
-    ids=[f"{k.__name__}-{n}-{a}-{'M' if p else 'I'}" for k, n, a, p in WRONG],
+    ids=[f"{w.__name__}-{k.name}-{a}-{'M' if p else 'I'}" for w, k, a, p in WRONG],
 )
 def test_a_wrong_kernel_fails_the_same_check(
-    kernel: type[Sampler], name: str, asked: str, preconditioned: bool
+    mistake: type[Wrong], kind: type[Sampler], asked: str, preconditioned: bool
 ) -> None:
     condition = CONDITIONS[asked]
-    averages = run(kernel(name, MODEL, settings(preconditioned)), condition)
+    wrong = type("WrongKernel", (mistake, kind), {})
+    averages = run(wrong(MODEL, settings(preconditioned)), condition)
     with pytest.raises(AssertionError):
         check(averages, MODEL.moments(torch.tensor(condition)))
 

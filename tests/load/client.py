@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
 from serve import ROOT, Server, free_port, start_server, stop_server
 
-__all__ = ["ROOT", "Server", "free_port", "start_server", "stop_server"]  # both scripts take them from here
+__all__ = ["ROOT", "Server", "free_port", "start_server", "stop_server"]  # the scripts take them from here
 Result = TypeVar("Result")
 TIMEOUT = httpx.Timeout(120)
 
@@ -36,23 +37,34 @@ class Event(NamedTuple):
 class Refused(Exception):
     """The server said no; `status` is the HTTP status, or 200 where the answer itself was an error."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, wait: str | None = None, took: float = 0.0) -> None:
         super().__init__(f"{status}: {text[:300]}")
         self.status, self.text = status, text
+        self.wait = float(wait or 0)  # seconds after which to ask again, as the server says
+        self.took = took  # seconds until it said so
 
 
-def new_http(url: str) -> httpx.AsyncClient:
+def new_http(url: str, address: str | None = None) -> httpx.AsyncClient:
+    """A client, from another address of this machine where one is given: all of 127.0.0.0/8 is its own."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-    return httpx.AsyncClient(base_url=url, timeout=TIMEOUT, limits=limits, trust_env=False)
+    transport = httpx.AsyncHTTPTransport(local_address=address, limits=limits)
+    return httpx.AsyncClient(base_url=url, timeout=TIMEOUT, transport=transport, trust_env=False)
 
 
 async def events_of(http: httpx.AsyncClient) -> dict[str, Event]:
     """The app's events by name, from the config that every page load asks for."""
-    config = (await http.get("/config")).raise_for_status().json()
+    began = time.monotonic()
+    config = checked(await http.get("/config"), time.monotonic() - began).json()
     return {
         row["api_name"]: Event(row["id"], next((target[0] for target in row["targets"]), None), len(row["inputs"]))
         for row in config["dependencies"]
     }
+
+
+def checked(response: httpx.Response, took: float = 0.0) -> httpx.Response:
+    if response.status_code != 200:
+        raise Refused(response.status_code, response.text, response.headers.get("retry-after"), took)
+    return response
 
 
 class Tab:
@@ -77,26 +89,25 @@ class Tab:
             async for _ in response.aiter_lines():
                 pass
 
-    def body(self, name: str, wish: object = None, data: list | None = None) -> dict:
+    def body(self, name: str, asked: object = None, data: list | None = None) -> dict:
         """What the page posts for an event of this name."""
         event = self.events[name]
-        body = {"data": [None] * event.inputs if data is None else data, "event_data": wish, "fn_index": event.index}
+        body = {"data": [None] * event.inputs if data is None else data, "event_data": asked, "fn_index": event.index}
         return body | {"trigger_id": event.trigger, "session_hash": self.session}
 
     async def post(self, path: str, content: str | bytes) -> dict:
         headers = {"content-type": "multipart/form-data; boundary=x" if path == "upload" else "application/json"}
+        began = time.monotonic()
         response = await self.http.post(f"/gradio_api/{path}", content=content, headers=headers)
-        if response.status_code != 200:
-            raise Refused(response.status_code, response.text)
-        return response.json()
+        return checked(response, time.monotonic() - began).json()
 
-    async def ask(self, name: str, wish: object) -> dict:
+    async def ask(self, name: str, asked: object) -> dict:
         """An event that does not wait in the queue."""
-        return (await self.post("run/predict", json.dumps(self.body(name, wish))))["data"][0]
+        return (await self.post("run/predict", json.dumps(self.body(name, asked))))["data"][0]
 
-    async def stream(self, name: str, wish: object = None, data: list | None = None) -> AsyncIterator[dict]:
+    async def stream(self, name: str, asked: object = None, data: list | None = None) -> AsyncIterator[dict]:
         """Join the queue, and give the first output each time that it comes."""
-        joined = await self.post("queue/join", json.dumps(self.body(name, wish, data)))
+        joined = await self.post("queue/join", json.dumps(self.body(name, asked, data)))
         async for value in self.results(joined["event_id"]):
             yield value
 
@@ -136,6 +147,10 @@ def memory(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _words(task / "children")]
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20 + sum(memory(int(child)) for child in children)
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 def _words(path: Path) -> list[str]:

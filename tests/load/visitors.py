@@ -1,9 +1,10 @@
-"""Many visitors at once: python tests/load/visitors.py [--visitors 50] [--minutes 3] [--model DIR] [--threads 1].
+"""Many visitors at once: python tests/load/visitors.py [--visitors 200] [--minutes 3] [--model DIR] [--threads 1].
 
 Each opens the page, runs chains from a seed of its own, goes on from where they were, steers, sometimes sends a
-picture, pauses, leaves (now and then in the middle of a run) and comes back. Prints one table; the exit code is 1 when
-a run was lost, when chains or frames were another visitor's, on a traceback in the server's log, or when the memory
-afterwards is more than --growth percent above that of the warmed server before.
+picture, pauses, leaves (now and then in the middle of a run) and comes back; ten share an address. Where the server is
+full it must say so at once, with how long to wait. Prints one table; the exit code is 1 when a run was lost, when
+chains or frames were another visitor's, when a refusal took longer than --patience seconds, on a traceback in the
+server's log, or when the memory afterwards is more than --growth percent above that of the warmed server before.
 """
 
 from __future__ import annotations
@@ -27,11 +28,28 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from client import ROOT, Event, Refused, Server, Tab, events_of, memory, new_http, start_server, stop_server
+from client import (
+    ROOT,
+    Event,
+    Refused,
+    Server,
+    Tab,
+    checked,
+    events_of,
+    memory,
+    new_http,
+    percentile,
+    start_server,
+    stop_server,
+)
 
 PAUSES = (6, 10)  # steps at which a visitor's exact run stands still and is compared
+STEPS = 20  # of the whole way
 CHAINS = 4
+SHARING = 10  # visitors of one address
 SETTLING = 4  # seconds for the server to sweep up what visitors left
+LONGEST_WAIT = 5.0  # seconds that a visitor who was told to come later stays away, however long the server said
+FULL = 429
 
 
 @dataclass
@@ -41,7 +59,8 @@ class Figures:
     finished: int = 0
     steps: int = 0
     visits: int = 0
-    waited_for_a_place: int = 0  # the queue was full and they asked again
+    told: list[float] = field(default_factory=list)  # how long it took to say that there is no place
+    untold: int = 0  # refusals without how long to wait
     left_midway: int = 0
     lost: list[str] = field(default_factory=list)
     crossed: list[str] = field(default_factory=list)
@@ -50,14 +69,14 @@ class Figures:
     uploads: list[float] = field(default_factory=list)
 
 
-def wishes(visitors: int, models: dict[str, list[str]]) -> list[dict]:
+def requests(visitors: int, models: dict[str, list[str]]) -> list[dict]:
     """The settings of each visitor: a seed, a model and a condition of its own."""
     names = list(models)
     found = []
     for number in range(visitors):
         model = names[number % len(names)]
         attributes = models[model]
-        settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0, "rest": 0}
+        settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0, "steps": STEPS}
         found.append(settings | {"with": [attributes[number % len(attributes)]]})
     return found
 
@@ -83,7 +102,7 @@ def print_reference(models: list[str]) -> None:
         chains, found = begin(catalog, settings), []
         stepper = Stepper(catalog, chains, settings)
         for step in range(1, PAUSES[-1] + 1):
-            stepper.advance(chains)
+            stepper.advance()
             if step in PAUSES:
                 found.append(chains.digest())
         digests.append(found)
@@ -95,6 +114,7 @@ class Visitor:
 
     def __init__(self, number: int, settings: dict, expected: list[str], figures: Figures) -> None:
         self.name, self.settings, self.expected, self.figures = f"visitor {number}", settings, expected, figures
+        self.address = f"127.0.{1 + number // SHARING}.1"
         self.random = random.Random(number)
         self.order = 0
 
@@ -103,24 +123,34 @@ class Visitor:
         letter = {"order": self.order, "run": run, "playing": playing, "fresh": 0, "step": 0, "fps": 18}
         return letter | {"settings": self.settings | changes}
 
-    async def come(self, http: httpx.AsyncClient, events: dict[str, Event], until: float) -> None:
+    async def come(self, server: Server, events: dict[str, Event], until: float) -> None:
         """Visit after visit until the time is over; at least one."""
-        while True:
-            self.figures.visits += 1
-            try:
-                await self.visit(http, events)
-            except (Refused, httpx.HTTPError, KeyError, TypeError, ValueError) as error:
-                self.figures.lost.append(f"{self.name}: {type(error).__name__} {error}")
-            if time.monotonic() >= until:
-                return
-            await asyncio.sleep(self.random.uniform(0.2, 3))
+        async with new_http(server.url, self.address) as http:
+            while True:
+                wait = self.random.uniform(0.2, 3)
+                self.figures.visits += 1
+                try:
+                    await self.visit(http, events)
+                except Refused as error:
+                    if error.status == FULL:
+                        self.figures.told.append(error.took)
+                        self.figures.untold += not error.wait
+                        wait = min(error.wait, LONGEST_WAIT)
+                    else:
+                        self.figures.lost.append(f"{self.name}: {error}")
+                except (httpx.HTTPError, KeyError, TypeError, ValueError) as error:
+                    self.figures.lost.append(f"{self.name}: {type(error).__name__} {error}")
+                if time.monotonic() >= until:
+                    return
+                await asyncio.sleep(wait)
 
     async def visit(self, http: httpx.AsyncClient, events: dict[str, Event]) -> None:
-        (await http.get("/")).raise_for_status()
-        async with Tab(http, await events_of(http)) as tab:
+        began = time.monotonic()
+        checked(await http.get("/"), time.monotonic() - began)
+        async with Tab(http, events) as tab:
             await tab.ask("hello", None)
             for pause, expected in zip(PAUSES, self.expected, strict=True):
-                last = await self.run(tab, steps=pause)
+                last = await self.run(tab, pause)
                 if last["digest"] != expected or last["step"] != pause:
                     self.figures.crossed.append(f"{self.name}: {last['digest']} at step {last['step']}")
                 await asyncio.sleep(self.random.uniform(0, 1))
@@ -129,30 +159,22 @@ class Visitor:
             await self.steer(tab, leave=self.random.random() < 0.2)
 
     async def frames(self, tab: Tab, letter: dict):
-        """The frames of one run; each must be this run's, of this visitor's wishes."""
+        """The frames of one run; each must be this run's, as this visitor asked."""
         began, first = time.monotonic(), True
-        while True:
-            try:
-                async for frame in tab.stream("run", letter | {"action": "run"}):
-                    if first:
-                        self.figures.first_frame.append(time.monotonic() - began)
-                        first = False
-                    if frame["run"] != letter["run"]:
-                        self.figures.crossed.append(f"{self.name}: a frame of {frame['run']}")
-                    if frame["status"] == "error":
-                        raise Refused(200, frame["message"])
-                    yield frame
-                return
-            except Refused as error:
-                if error.status != 503 or not first:
-                    raise
-                self.figures.waited_for_a_place += 1
-                await asyncio.sleep(1)
+        async for frame in tab.stream("run", letter | {"action": "run"}):
+            if first:
+                self.figures.first_frame.append(time.monotonic() - began)
+                first = False
+            if frame["run"] != letter["run"]:
+                self.figures.crossed.append(f"{self.name}: a frame of {frame['run']}")
+            if frame["status"] == "error":
+                raise Refused(200, frame["message"])
+            yield frame
 
-    async def run(self, tab: Tab, steps: int) -> dict:
+    async def run(self, tab: Tab, pause: int) -> dict:
         """An exact run that stands still after some steps."""
         last, started = {}, None
-        async for frame in self.frames(tab, self.letter(self.new_run(), steps=steps)):
+        async for frame in self.frames(tab, self.letter(self.new_run(), pause=pause)):
             started = frame["step"] if started is None else started
             last = frame
         if last.get("status") != "paused":
@@ -162,14 +184,14 @@ class Visitor:
         return last
 
     async def steer(self, tab: Tab, leave: bool) -> None:
-        """A free run whose wishes are changed on the way; then a pause, or the tab is closed in the middle."""
+        """A free run that is steered on the way; then a pause, or the tab is closed in the middle."""
         name, other, posted, shown, started = self.new_run(), self.settings["with"], None, None, None
         async for frame in self.frames(tab, self.letter(name, speed=30)):
             started = frame["step"] if started is None else started
             if posted is None:
                 other = []
                 letter, posted = self.letter(name, speed=30, **{"with": other}), time.monotonic()
-                reply = await tab.ask("steer", letter)
+                reply = await tab.ask("post", letter)
                 if reply["kind"] != "steered":
                     raise Refused(200, str(reply))
             elif shown is None and frame["order"] >= letter["order"]:
@@ -180,8 +202,8 @@ class Visitor:
                 if leave:
                     self.figures.left_midway += 1
                     return
-                await tab.ask("steer", self.letter(name, playing=False, **{"with": other}))
-        if shown is None or frame["status"] != "paused":
+                await tab.ask("post", self.letter(name, playing=False, **{"with": other}))
+        if shown is None or frame["status"] not in ("paused", "settled"):
             raise ValueError(f"a steered run ended as {frame['status']}, steering shown: {shown is not None}")
         self.figures.finished += 1
         self.figures.steps += frame["step"] - started
@@ -193,8 +215,8 @@ class Visitor:
         Image.new("RGB", (200, 150), colour).save(target, "JPEG")
         data, began = base64.b64encode(target.getvalue()).decode(), time.monotonic()
         if self.random.random() < 0.5:
-            wish = {"order": 7, "data": data, "model": self.settings["model"]}
-            answer = [value async for value in tab.stream("show", wish)][-1]
+            asked = {"order": 7, "data": data, "model": self.settings["model"]}
+            answer = [value async for value in tab.stream("show", asked)][-1]
         else:
             answer = [value async for value in tab.stream("predict", None, [data, self.settings["model"], 1])][-1]
         if answer["model"] != self.settings["model"] or not answer["rows"]:
@@ -211,12 +233,12 @@ async def crowd(server: Server, settings: list[dict], expected: list, seconds: f
     until = time.monotonic() + seconds
     async with new_http(server.url) as http:
         events = await events_of(http)
-        everybody = zip(range(len(settings)), settings, expected, strict=True)
-        tasks = [asyncio.create_task(Visitor(*one, figures).come(http, events, until)) for one in everybody]
-        while not all(task.done() for task in tasks):
-            sizes.append(memory(server.process.pid))
-            await asyncio.sleep(0.5)
-        await asyncio.gather(*tasks)
+    everybody = zip(range(len(settings)), settings, expected, strict=True)
+    tasks = [asyncio.create_task(Visitor(*one, figures).come(server, events, until)) for one in everybody]
+    while not all(task.done() for task in tasks):
+        sizes.append(memory(server.process.pid))
+        await asyncio.sleep(0.5)
+    await asyncio.gather(*tasks)
     return figures, sizes
 
 
@@ -228,7 +250,7 @@ async def models_of(server: Server) -> dict[str, list[str]]:
 
 def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
     """Let the visitors in, twice: to warm the server, then to count. Whether all is well comes last."""
-    settings = wishes(args.visitors, asyncio.run(models_of(server)))
+    settings = requests(args.visitors, asyncio.run(models_of(server)))
     expected = reference(settings, args.model, args.threads)
     warm, _ = asyncio.run(crowd(server, settings, expected, 0))
     time.sleep(args.idle + SETTLING)
@@ -240,7 +262,9 @@ def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bo
     growth = 100 * (after / before - 1)
     figures.lost, figures.crossed = warm.lost + figures.lost, warm.crossed + figures.crossed
     tracebacks = server.log().count("Traceback (most recent call last)")
-    good = not (figures.lost or figures.crossed or tracebacks) and figures.finished > 0 and growth <= args.growth
+    slow = [took for took in figures.told if took > args.patience]
+    trouble = figures.lost or figures.crossed or tracebacks or slow or figures.untold
+    good = not trouble and figures.finished > 0 and growth <= args.growth
     return figures, table(args, figures, took, tracebacks, (before, max(sizes), after, growth)), good
 
 
@@ -255,32 +279,30 @@ def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: i
         "runs lost": f"{len(figures.lost)} {figures.lost[:3] or ''}",
         "chains or frames of others": f"{len(figures.crossed)} {figures.crossed[:3] or ''}",
         "tabs closed in the middle of a run": figures.left_midway,
-        "times that the queue was full": figures.waited_for_a_place,
-        "steps a second": f"{figures.steps / took:.1f} ({CHAINS} chains each)",
-        "first frame, p50 / p95": percentiles(figures.first_frame),
-        "steer to shown, p50 / p95": percentiles(figures.steer),
+        "told that the server is full": f"{len(figures.told)}, p50 / p95 / most {percentiles(figures.told)}",
+        "steps per second": f"{figures.steps / took:.1f} ({CHAINS} chains each)",
+        "first frame, p50 / p95 / most": percentiles(figures.first_frame),
+        "steer to shown, p50 / p95 / most": percentiles(figures.steer),
         "uploads": len(figures.uploads),
-        "upload to answer, p50 / p95": percentiles(figures.uploads),
+        "upload to answer, p50 / p95 / most": percentiles(figures.uploads),
         "tracebacks in the log": tracebacks,
         "memory before / peak / after": f"{before:.0f} / {peak:.0f} / {after:.0f} MB ({growth:+.1f} %)",
     }
 
 
 def percentiles(values: list[float]) -> str:
-    if not values:
-        return "-"
-    values = sorted(values)
-    return " / ".join(f"{values[min(len(values) - 1, int(share * len(values)))]:.2f} s" for share in (0.5, 0.95))
+    return " / ".join(f"{percentile(values, share):.2f} s" for share in (0.5, 0.95, 1.0)) if values else "-"
 
 
 def options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--visitors", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--model", action="append", default=[], help="a model besides the bundled ones")
     parser.add_argument("--threads", type=int, default=1, help="of the server and of the reference")
     parser.add_argument("--idle", type=int, default=30, help="seconds after which the server forgets who has left")
     parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise")
+    parser.add_argument("--patience", type=float, default=6, help="seconds in which a refusal must have come")
     parser.add_argument("--reference", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(words)
 

@@ -35,7 +35,7 @@ def test_avatars_with_held_out_pairs_and_a_contact_sheet(tmp_path: Path, capsys:
     assert dataset.held_out.any()
     printed = capsys.readouterr()
     assert "Wearing_Hat + Sunglasses" in printed.out
-    assert "60 images of 32 px, 21 attributes: train 48, choose 6, report 6." in printed.out
+    assert "60 images of 32 px, 21 attributes: train 48, val 6, test 6." in printed.out
     assert "60/60" in printed.err  # the progress bar
     smiling = next(line for line in printed.out.splitlines() if line.startswith("Smiling "))
     assert f"{(dataset.labels[:, dataset.names.index('Smiling')] == 1).mean():.1%}" in smiling
@@ -57,9 +57,9 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
 
 def test_a_folder_of_pictures(pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["folder", "--root", pictures, "--size", 16, "--workers", 1, "--held-out", "Warm + Big"]
-    assert prepare(*arguments, "--out", tmp_path / "set", "--choose", 0.2, "--report", 0.1) == 0
+    assert prepare(*arguments, "--out", tmp_path / "set", "--val", 0.2, "--test", 0.1) == 0
     printed = capsys.readouterr().out
-    assert "train 14, choose 4, report 2" in printed
+    assert "train 14, val 4, test 2" in printed
     assert "Big           21.1%     5.0%" in printed  # 4 of 19 known, 1 of 20 unknown
     assert "held out in all 4 of 20 images" in printed
 
@@ -73,7 +73,7 @@ def test_a_folder_of_pictures(pictures: Path, tmp_path: Path, capsys: pytest.Cap
         (["--workers", "0"], "--workers 0"),
         (["--csv", "nowhere.csv"], "no table nowhere.csv"),
         (["--preview", "no/such/place.png"], "no directory no/such"),
-        (["--choose", "0.9"], "below 1"),
+        (["--val", "0.9"], "below 1"),
     ],
 )
 def test_mistakes_are_said_in_a_sentence_and_leave_nothing(

@@ -69,7 +69,7 @@ def test_every_figure_has_its_counts(measured: Path):
 
 def test_prediction_is_measured_on_the_reporting_half(measured: Path, tiny_dataset):
     found = read(measured)["prediction"]
-    assert found["images"] == len(tiny_dataset.indices("report"))
+    assert found["images"] == len(tiny_dataset.indices("test"))
     assert sum(read(measured, "calibration")["all"]["bins"]["count"]) == found["labels"]
     assert set(read(measured, "curves")["roc"]) == {"micro", *tiny_dataset.names}
 
@@ -214,7 +214,7 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     folder = tmp_path / "copy"
     before = read(folder)
     (folder / "model" / "pairs.json").unlink()
-    assert evaluate(folder, tiny_dataset, "--add", "--jem", str(folder / "jem"), "--samples", "4") == 0
+    assert evaluate(folder, tiny_dataset, "--add", "--jem", str(folder / "jem"), "--samples", "4", "--edits", "2") == 0
     after = read(folder)
     assert after["prediction"] == before["prediction"]
     assert after["synthesis"] == before["synthesis"]
@@ -223,8 +223,10 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     assert (
         rows["factored_direct_seen_pairs"] == after["factored_jem"]["seen_pairs"]["summary"]["direct"]["judged_right"]
     )
+    assert rows["edits"] == after["editing"]["judged_right"]["value"]
+    assert after["editing"]["judged_right"]["of"] == 2 * 4
     assert (folder / "model" / "pairs.json").is_file()
     assert after["added_by"].startswith("python -m train evaluate")
     words = ["evaluate", str(folder / "model"), "--data", str(tiny_dataset.directory), "--judge", str(folder / "judge")]
     assert main([*words, "--add"]) == 2
-    assert "one of --jem and --heatmap" in capsys.readouterr().err
+    assert "one of --jem, --heatmap and --edits" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jem_core.condition import Condition
+from jem_core.data.facts import DataFacts
 from jem_core.data.support import Support
 from train.plan import BUDGET, all_pairs, make_plan, most_visible, quick_plan, spread_out
 
@@ -24,7 +25,7 @@ def bundle(
     return SimpleNamespace(
         names=NAMES,
         support=Support.from_labels(NAMES, labels),
-        config={"data": {"source": source, "held_out": list(held_out)}},
+        data=DataFacts.read({"data": {"source": source, "held_out": list(held_out)}}, NAMES),
         model=SimpleNamespace(image_size=size * fold, fold=fold),
         sampling={"steps": steps},
     )
@@ -43,7 +44,7 @@ def test_seen_pairs_are_seen_and_spread_over_the_attributes():
     pairs = spread_out(model, NAMES, 2, 7)
     assert len(set(pairs)) == 7
     assert all(model.support.count(pair) >= 20 for pair in pairs)
-    assert len({name for pair in pairs for name in pair.wanted}) == 14
+    assert len({name for pair in pairs for name in pair.required}) == 14
 
 
 @pytest.mark.parametrize(("size", "steps", "fold"), [(32, 60, 1), (64, 60, 1), (64, 100, 1), (64, 30, 1), (32, 60, 2)])

@@ -70,6 +70,27 @@ def test_publish_then_load_by_id(server: LoopbackHub, finished: Path, tiny_bundl
     assert loaded.stdout.strip() == f"{{'accuracy': 0.9}} {commit} {tiny_bundle.names}", loaded.stderr
 
 
+def test_push_to_hub_then_load_by_id(server: LoopbackHub, finished: Path, tmp_path: Path) -> None:
+    """The same from Python: the commit that `push_to_hub` names is the one that loads."""
+    push = f"import jem_core; print(jem_core.load({str(finished)!r}).push_to_hub('me/from-python'))"
+    pushed = in_process(["-c", push], server.url, tmp_path)
+    assert pushed.returncode == 0, pushed.stderr
+    ((commit, files),) = server.repositories["me/from-python"]
+    assert pushed.stdout.strip() == commit
+    assert "checkpoint.pt" not in files
+    look = f"import jem_core; print(jem_core.load('hf-hub:me/from-python@{commit}').evaluation)"
+    assert in_process(["-c", look], server.url, tmp_path).stdout == "{'accuracy': 0.9}\n"
+
+
+def test_only_a_written_model_is_pushed(finished: Path) -> None:
+    bundle = Bundle.read(finished)
+    with pytest.raises(ValueError, match="expected owner/name"):
+        bundle.push_to_hub("not-an-id")
+    bundle.directory = None
+    with pytest.raises(ValueError, match="'tiny' was never written to a directory"):
+        bundle.push_to_hub("me/model")
+
+
 def test_a_hub_that_is_not_there(finished: Path, tmp_path: Path) -> None:
     closed = LoopbackHub()
     closed.start()

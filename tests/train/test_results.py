@@ -21,8 +21,8 @@ def test_every_bundled_model_is_complete_and_small() -> None:
         for name in ("config.json", "model.safetensors", "evaluation.json", "calibration.json", "README.md"):
             assert (directory / name).is_file(), f"{directory.name} lacks {name}"
         sizes[directory.name] = sum(path.stat().st_size for path in directory.iterdir())
-        assert sizes[directory.name] < 8e6, f"{directory.name} has {sizes[directory.name]} bytes"
-    assert sum(sizes.values()) < 60e6
+        assert sizes[directory.name] < 10e6, f"{directory.name} has {sizes[directory.name]} bytes"
+    assert sum(sizes.values()) < 70e6
 
 
 def test_a_text_without_marks_is_refused() -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from jem_core import hub
 from jem_core.bundle import Bundle
+from tests.jem_core.loopback_hub import LoopbackHub
 from train import space
 
 ROOT = Path(__file__).parents[2]
@@ -78,16 +79,44 @@ def test_the_page_is_built_from_the_space_alone(written: Path) -> None:
     assert done.stdout == f"{written / 'jem_core'} True\n", done.stderr
 
 
-def test_hub_models_are_offered_and_fetched_beforehand(tiny_bundle: Bundle, tmp_path: Path) -> None:
-    add = ["--add", str(tiny_bundle.directory)]
-    directory = write(tmp_path / "space", *add, "--model", "me/faces", "--model", "me/shoes@v1")
-    found = settings(directory / "README.md")
-    assert found["models"] == found["preload_from_hub"] == ["me/faces", "me/shoes"]
-    head = (directory / "app.py").read_text().split('"""')[0]
+def test_hub_models_are_offered_as_they_are_at_one_commit(tiny_bundle: Bundle, tmp_path: Path) -> None:
+    """Whoever may push to their branch later changes nothing in the Space."""
+    hub = LoopbackHub()
+    hub.start()
+    files = {path.name: path.read_bytes() for path in tiny_bundle.directory.iterdir()}
+    first = hub.commit("me/faces", files)
+    second = hub.commit("me/faces", {"README.md": b"newer"})
+    hub.commit("me/broken", files | {"support.safetensors": b"altered"})
+    settings_of = {"HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(tmp_path / "hf")}
+
+    def train_space(place: str, *models: str) -> subprocess.CompletedProcess:
+        words = [word for model in models for word in ("--model", model)]
+        command = [sys.executable, "-m", "train", "space", str(tmp_path / place), *words]
+        command += ["--add", str(tiny_bundle.directory)]
+        environment = os.environ | settings_of | {"OMP_NUM_THREADS": "1"}
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    try:
+        done = train_space("space", "me/faces", f"me/faces@{first}")
+        assert done.returncode == 0, done.stderr
+        refused = train_space("other", "me/broken")
+        missing = train_space("other", "me/nothing")
+    finally:
+        hub.stop()
+    head = (tmp_path / "space" / "app.py").read_text().split('"""')[0]
     code = f"{head}\nprint(os.environ['GIBBS_JEM_MODEL'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "hf-hub:me/faces,hf-hub:me/shoes@v1\n"
-    compile((directory / "app.py").read_text(), "app.py", "exec")
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout == f"hf-hub:me/faces@{second},hf-hub:me/faces@{first}\n"
+    found = settings(tmp_path / "space" / "README.md")
+    assert found["models"] == ["me/faces"]
+    name, fetched, commit = found["preload_from_hub"][0].split(" ")
+    assert (name, commit) == ("me/faces", second)
+    assert {"config.json", "model.safetensors"} <= set(fetched.split(","))
+    compile((tmp_path / "space" / "app.py").read_text(), "app.py", "exec")
+    assert refused.returncode == missing.returncode == 2
+    assert "support.safetensors" in refused.stderr
+    assert "There is no model 'me/nothing' on the Hub" in missing.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def test_zero_gpu_gets_its_package_and_its_python(tiny_bundle: Bundle, tmp_path: Path) -> None:
@@ -112,7 +141,7 @@ def test_a_clone_is_brought_up_to_date(written: Path, tiny_bundle: Bundle, capsy
 
 def test_nothing_foreign_is_overwritten(tiny_bundle: Bundle, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match=r"holds thesis\.tex, which is no part of a Space"):
+    with pytest.raises(ValueError, match=r"holds thesis\.tex, which is not part of a Space"):
         write(tmp_path, "--add", str(tiny_bundle.directory))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -130,7 +159,7 @@ def test_the_repository_itself_is_no_target(tiny_bundle: Bundle, place: str) -> 
         (["--model", "faces"], "The model is 'faces'; expected owner/name"),
         (["--model", "me/../x"], "The model is 'me/../x'; expected owner/name"),
         (["--model", 'me/x"); import os #'], "expected owner/name"),
-        (["--add", "no/such/place"], "is no model directory"),
+        (["--add", "no/such/place"], "is not a model directory"),
     ],
 )
 def test_a_bad_request_writes_nothing(tiny_bundle: Bundle, tmp_path: Path, more: list[str], sentence: str) -> None:

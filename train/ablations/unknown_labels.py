@@ -2,7 +2,7 @@
 
 Half of the training rows lose half of their labels at random. They are then either used, with the unknown labels
 summed out of the likelihood, or dropped. A third set loses half of the labels of every row: can it train at all? All
-are judged by the micro AUROC on the report split, whose labels are complete.
+are judged by the micro AUROC on the test split, whose labels are complete.
 """
 
 import argparse
@@ -63,8 +63,8 @@ def make_sets(dataset: Dataset, count: int, seed: int) -> dict[str, Dataset]:
 
 
 def micro_auroc(trainer: Trainer, truth: Dataset) -> float:
-    """Of the averaged weights on the report split, all attributes in one pool."""
-    images, labels = truth.tensors(truth.indices("report"))
+    """Of the averaged weights on the test split, all attributes in one pool."""
+    images, labels = truth.tensors(truth.indices("test"))
     generator = torch.Generator().manual_seed(0)
     parts = [trainer.ema.predict(dequantize(part, generator)) for part in images.split(256)]
     return point_metrics(torch.cat(parts).numpy().ravel(), labels.numpy().ravel())["auroc"]
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def table(figures: dict[str, list[float]], seeds: list[int]) -> str:
-    """Micro AUROC, one row a training set."""
+    """Micro AUROC, one row per training set."""
     lines = ["| training labels | " + " | ".join(f"seed {seed}" for seed in seeds) + " | mean |"]
     lines.append("|---|" + "---|" * (len(seeds) + 1))
     for name, values in figures.items():

@@ -53,7 +53,7 @@ def grown(region: np.ndarray) -> np.ndarray:
 
 
 def toggled(attributes: dict[str, bool], name: str, seed: int) -> tuple[avatar_art.Look, avatar_art.Look]:
-    return avatars.look(attributes, seed), avatars.look(attributes | {name: not attributes[name]}, seed)
+    return avatars.choose_look(attributes, seed), avatars.choose_look(attributes | {name: not attributes[name]}, seed)
 
 
 def people(count: int) -> list[tuple[dict[str, bool], int]]:
@@ -134,9 +134,9 @@ def test_male_changes_only_face_neck_and_shoulders() -> None:
 
 def test_toggling_never_moves_the_background() -> None:
     attributes, seed = avatars.sample_attributes(5), 5
-    before = avatars.look(attributes, seed)
+    before = avatars.choose_look(attributes, seed)
     for name in avatars.NAMES:
-        after = avatars.look(attributes | {name: not attributes[name]}, seed)
+        after = avatars.choose_look(attributes | {name: not attributes[name]}, seed)
         assert (after.background, after.view, after.shirt) == (before.background, before.view, before.shirt)
 
 
@@ -200,7 +200,7 @@ def test_the_held_out_pairs_are_frequent_enough_to_judge(labels: np.ndarray) -> 
 
 
 def test_every_style_can_be_drawn() -> None:
-    look = avatars.look({"Beard": True, "Mustache": True}, 0)
+    look = avatars.choose_look({"Beard": True, "Mustache": True}, 0)
     for styles in avatars._STYLES.values():
         for style in styles:
             curly = style.isdigit()

@@ -79,7 +79,7 @@ def test_two_processes_give_the_same_rows(root: Path) -> None:
 def test_missing_and_broken_pictures_are_named(root: Path, tmp_path: Path) -> None:
     picture = root / "img_align_celeba" / "000007.jpg"
     whole = picture.read_bytes()
-    for broken in (whole[: len(whole) // 2], b"this is no picture", b""):
+    for broken in (whole[: len(whole) // 2], b"this is not a picture", b""):
         picture.write_bytes(broken)
         for workers in (1, 2):
             with pytest.raises(ValueError, match=r"000007\.jpg cannot be read"):

@@ -47,9 +47,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_the_splits_cover_everything_once(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "set", make_source(200), [parse("Round + Red")])
-    parts = [dataset.indices(split, held) for split in ("train", "choose", "report") for held in (False, True)]
+    parts = [dataset.indices(split, held) for split in ("train", "val", "test") for held in (False, True)]
     assert sorted(np.concatenate(parts)) == list(range(200))
-    assert [len(dataset.indices(s)) + len(dataset.indices(s, True)) for s in ("train", "choose", "report")] == [
+    assert [len(dataset.indices(s)) + len(dataset.indices(s, True)) for s in ("train", "val", "test")] == [
         160,
         20,
         20,
@@ -57,8 +57,8 @@ def test_the_splits_cover_everything_once(tmp_path: Path) -> None:
     for held, rows in ((False, parts[0]), (True, parts[1])):
         match = (dataset.labels[rows, 0] == 1) & (dataset.labels[rows, 2] == 1)
         assert (match == held).all()
-    with pytest.raises(ValueError, match=r"no split 'test'.*train, choose, report"):
-        dataset.indices("test")
+    with pytest.raises(ValueError, match=r"no split 'dev'.*train, val, test"):
+        dataset.indices("dev")
 
 
 def test_support_counts_training_rows_alone(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_bad_names_are_refused(tmp_path: Path, names: tuple[str, ...], message: 
 
 
 def test_damaged_sets_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no data set"):
+    with pytest.raises(ValueError, match="is not a data set"):
         Dataset.open(tmp_path)
     place = write_dataset(tmp_path / "set", make_source()).directory
     labels = (place / "labels.npy").read_bytes()

@@ -22,8 +22,8 @@ def test_every_condition_is_counted_exactly(labels: np.ndarray) -> None:
     assert support.total == 500
     assert len(support.rows) <= 3**4
     for values in product((-1, 0, 1), repeat=4):
-        wanted = np.array(values)
-        expected = int(((labels == wanted) | (wanted < 0)).all(1).sum())
+        required = np.array(values)
+        expected = int(((labels == required) | (required < 0)).all(1).sum())
         assert support.count(Condition(NAMES, values)) == expected
 
 
@@ -32,7 +32,7 @@ def test_pairs_and_triples_agree_with_the_count(labels: np.ndarray) -> None:
     assert len(support.pairs()) == 6
     assert len(support.triples()) == 4
     for names, count in [*support.pairs().items(), *support.triples().items()]:
-        assert count == support.count(Condition.from_lists(NAMES, wanted=names))
+        assert count == support.count(Condition.from_lists(NAMES, required=names))
 
 
 def test_a_condition_may_name_fewer_attributes_in_another_order(labels: np.ndarray) -> None:

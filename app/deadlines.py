@@ -1,0 +1,58 @@
+"""Work that computes asks at every step whether it may go on: its time may be over, or nobody may be waiting any more.
+
+deadline = Deadline(limits.call_seconds)
+sample(..., progress=lambda done, total: deadline.check())
+"""
+
+from __future__ import annotations
+
+import time
+
+from gradio.context import LocalContext
+
+
+class TimeUp(ValueError):
+    """A piece of work took longer than it may."""
+
+
+class Gone(ValueError):
+    """Nobody waits for the answer any more."""
+
+
+class Deadline:
+    """How long one piece of work may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._ends = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._ends - time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        """Whether to stop: the time is up, or the caller has gone."""
+        return self.left <= 0 or not still_wanted()
+
+    def check(self) -> None:
+        """Raise a sentence where the work must stop."""
+        if not still_wanted():
+            raise Gone("The caller has gone.")
+        if self.left <= 0:
+            raise TimeUp(
+                f"This takes longer than {self.seconds:g} seconds, the most that one request may use here. "
+                "Ask for fewer images or fewer steps, or keep the best of fewer."
+            )
+
+
+def still_wanted() -> bool:
+    """Whether somebody waits for the event that the calling thread serves; outside an event of the queue: yes.
+
+    Gradio marks an event when its listener hangs up, and forgets it when it is cancelled.
+    """
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    if blocks is None or event_id is None:
+        return True
+    event = blocks._queue.event_ids_to_events.get(event_id)
+    return event is not None and event.alive

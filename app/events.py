@@ -1,0 +1,89 @@
+"""What a request for an event must be: one that exists, with as many values as it takes."""
+
+from __future__ import annotations
+
+import inspect
+
+import gradio as gr
+import orjson
+from gradio.block_function import BlockFunction
+from gradio.queueing import Queue
+
+from app.bodies import Refused
+from app.inbox import unwrap
+from app.settings import short
+
+PICTURES = ("show", "predict", "edit")  # events whose values may hold a picture
+FILE = b"gradio.FileData"  # the mark by which Gradio knows a path or an address that it is to fetch
+BODY_HEADERS = (b"content-length", b"content-type", b"transfer-encoding", b"content-encoding")
+NO_EVENT = "There is no such event."
+
+
+def takes_picture(name: str | None) -> bool:
+    return name in PICTURES
+
+
+def parse(body: bytes) -> dict:
+    """Names with values; what Gradio could not take, or not repeat, is refused here."""
+    try:
+        values = orjson.loads(body)
+        strict = orjson.dumps(values)  # it reads deeper than it writes
+    except orjson.JSONDecodeError:
+        raise Refused(400, "The request is not JSON.") from None
+    except orjson.JSONEncodeError:
+        raise Refused(400, "The request is nested too deeply.") from None
+    if not isinstance(values, dict):
+        raise Refused(400, f"The request is a {type(values).__name__}; expected names with values.")
+    if FILE in strict:
+        values = unwrap(values)
+        strict = orjson.dumps(values)
+    if FILE in strict:
+        raise Refused(400, "No file and no address is opened here; send a picture's bytes.")
+    return values
+
+
+def find(blocks: gr.Blocks, name: str | None, kind: str | None, values: dict) -> BlockFunction:
+    """The event that a request is for: by its number, or by its name where a program calls it."""
+    index = values.get("fn_index")
+    if kind in ("call", "call/v2") or index is None:
+        event = next((fn for fn in blocks.fns.values() if name and fn.api_name == name), None)
+        if event is not None and kind == "call/v2" and event.api_visibility != "public":
+            event = None
+    else:
+        event = blocks.fns.get(index) if type(index) is int else None
+    if event is None:
+        raise Refused(400, NO_EVENT)
+    return event
+
+
+def check_data(event: BlockFunction, values: dict, by_name: bool) -> None:
+    data = values.get("data")
+    takes = (len(event.inputs), sum(not block.skip_api for block in event.inputs) if by_name else -1)
+    if not isinstance(data, list) or len(data) not in takes:
+        raise Refused(400, f"data is {short(data)}; expected a list of {len(event.inputs)} values.")
+
+
+def in_order(event: BlockFunction, values: dict) -> list:
+    """The values of a documented endpoint, which takes them by name."""
+    # What Gradio itself fills in, such as the request, comes after them.
+    parameters = list(inspect.signature(event.fn).parameters.values())[: len(event.inputs)]
+    unknown = [name for name in values if name not in [one.name for one in parameters]]
+    missing = [one.name for one in parameters if one.default is one.empty and one.name not in values]
+    if unknown or missing:
+        raise Refused(400, f"{short((unknown or missing)[0])} is {'not known here' if unknown else 'missing'}.")
+    return [values.get(one.name, one.default) for one in parameters]
+
+
+def session_of(queue: Queue, event_id: str) -> str:
+    """The session that an event belongs to, running or finished."""
+    event = queue.event_ids_to_events.get(event_id)
+    waiting = queue.pending_event_ids_session
+    return event.session_hash if event else next((one for one, ids in waiting.items() if event_id in ids), event_id)
+
+
+def end(queue: Queue, values: dict) -> None:
+    """A caller does not want an event any more: what computes it sees that at its next step (app.deadlines)."""
+    event_id = values.get("event_id")
+    event = queue.event_ids_to_events.get(event_id) if isinstance(event_id, str) else None
+    if event is not None and event.session_hash == values.get("session_hash"):
+        event.alive = False

@@ -1,0 +1,233 @@
+"""What the figures say: the paragraph and the short table at the top of the third screen, written from the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.catalog import OBJECTIVES as WORDS
+from app.catalog import Entry
+from app.reports import OBJECTIVES, Family, report, value_at
+from app.tables import as_percent, paper, theirs
+
+PAPERS = "gibbs-jem"  # the model that the paper is about
+PAPERS_BINS = "honest percentages, by their error in the paper's bins"
+NAMES = {  # in a sentence
+    "denoising": "the model with noise levels",
+    "gibbs-jem": "Gibbs-JEM",
+    "jem": "factored JEM",
+    "supervised": "the supervised model",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One question and where its answer stands; shares, the larger the better unless said otherwise."""
+
+    key: str
+    question: str
+    path: str  # in evaluation.json
+    lower: bool = False
+    papers: str = ""  # the same figure in the paper's table
+    short: str = ""  # the question in a few words
+
+
+MEASURES = (
+    Measure("accuracy", "Labels predicted right", "prediction.micro.accuracy.value", papers="accuracy", short="labels"),
+    Measure("ece", "Error of its percentages", "prediction.micro.ece.value", lower=True),
+    Measure(
+        "ece_paper", "The same, by the paper's bins", "prediction.micro.ece_paper.value", True, "ece_paper", PAPERS_BINS
+    ),
+    Measure("seen", "Pictures match two attributes", "synthesis.seen_pairs.summary.judged_right.value"),
+    Measure("unseen", "The same, pairs never seen", "synthesis.held_out_pairs.summary.judged_right.value"),
+    Measure("steered", "Match after many changes in a row", "steering.after_last"),
+)
+FACTORED = {"seen": "factored_jem.seen_pairs", "unseen": "factored_jem.held_out_pairs"}
+
+
+def figures(family: Family, measure: Measure) -> dict[str, float]:
+    """The measure by objective; a factored model's samples were judged beside those of the main one."""
+    found = {}
+    for objective in OBJECTIVES:
+        entry = family.models.get(objective)
+        value = _number(entry, measure.path) if entry else None
+        if value is None and objective == "jem" and measure.key in FACTORED:
+            value = _factored(family, FACTORED[measure.key])
+        if value is not None:
+            found[objective] = value
+    return found
+
+
+def _number(entry: Entry, path: str) -> float | None:
+    return _share(value_at(report(entry, "evaluation") or {}, path))
+
+
+def _factored(family: Family, path: str) -> float | None:
+    values = (_number(entry, f"{path}.summary.judged_right.value") for entry in family.models.values())
+    return next((value for value in values if value is not None), None)
+
+
+def papers(source: str, measure: Measure) -> float | None:
+    """The paper's own figure of its own model, as a share."""
+    table = theirs(source).get(PAPERS)
+    if not measure.papers or table is None:
+        return None
+    return table["micro"][paper()["measures"].index(measure.papers)] / 100
+
+
+def headline(family: Family) -> dict:
+    """The short table: a question per row, a model per column, the best of ours marked, the paper's last."""
+    models = [objective for objective in OBJECTIVES if objective in family.models]
+    rows = []
+    for measure in MEASURES:
+        found, written = figures(family, measure), papers(family.source, measure)
+        if not found:
+            continue
+        cells = {objective: as_percent(value) for objective, value in found.items()}
+        best = _best(found, measure) if len(found) > 1 else None
+        row = {"key": measure.key, "question": measure.question, "cells": cells, "best": best}
+        rows.append(row | {"paper": None if written is None else as_percent(written)})
+    return {
+        "models": [{"objective": o, "title": _title(o)} for o in models],
+        "rows": rows,
+        "paper": any(row["paper"] for row in rows),
+    }
+
+
+def _best(found: dict[str, float], measure: Measure) -> str:
+    return (min if measure.lower else max)(found, key=found.get)
+
+
+def _title(objective: str) -> str:
+    words = WORDS.get(objective, objective)
+    return words[:1].upper() + words[1:]
+
+
+def paragraph(family: Family) -> str:
+    """What the tables show, in a few sentences: which model is best at what, by how much, and against the paper."""
+    found = figures(family, MEASURES[0])
+    if not found:
+        return f"No model of {family.title} was evaluated yet."
+    parts = (_accuracy(family), _calibration(family), _pairs(family), _steering(family), _paper(family))
+    return " ".join(part for part in parts if part)
+
+
+def _ahead(family: Family, found: dict[str, float], measure: Measure, digits: int = 1) -> str:
+    """By how much the best is ahead of the next: ", 3.7 points ahead of Gibbs-JEM"; nothing where it is alone."""
+    best = _best(found, measure)
+    others = {o: value for o, value in found.items() if o != best}
+    if not others:
+        return ""
+    second = _best(others, measure)
+    points = abs(round(100 * found[best], digits) - round(100 * found[second], digits))
+    if points < 10**-digits / 2:
+        return f", level with {_name(second)}"
+    text = f", {points:.{digits}f} point{'s' * (points != 1)} ahead of {_name(second)}"
+    first, other = (_interval(family, measure, objective) for objective in (best, second))
+    overlap = first and other and first[0] <= other[1] and other[0] <= first[1]
+    return f"{text}, which may be chance" if overlap else text
+
+
+def _interval(family: Family, measure: Measure, objective: str) -> tuple[float, float] | None:
+    """The 95 % interval of a figure; None where the file has none."""
+    place = measure.path.removesuffix(".value")
+    low, high = (_number(family.models[objective], f"{place}.{end}") for end in ("low", "high"))
+    return None if low is None or high is None else (low, high)
+
+
+def _name(objective: str) -> str:
+    return NAMES.get(objective, objective)
+
+
+def _makers(family: Family, measure: Measure) -> dict[str, float]:
+    """The measure of the models that make pictures."""
+    return {o: value for o, value in figures(family, measure).items() if family.models[o].generates}
+
+
+def _accuracy(family: Family) -> str:
+    found, makers = figures(family, MEASURES[0]), _makers(family, MEASURES[0])
+    if not makers:
+        best = _best(found, MEASURES[0])
+        return f"Labels come best from {_name(best)}: {as_percent(found[best])} are right."
+    best = _best(makers, MEASURES[0])
+    text = f"Of the models that make pictures, {_name(best)} labels them best: {as_percent(makers[best])} right"
+    text += _ahead(family, makers, MEASURES[0])
+    others = [f"{_name(o)}: {as_percent(value)}" for o, value in found.items() if o not in makers]
+    return f"{text} ({', '.join(others)})." if others else f"{text}."
+
+
+def _calibration(family: Family) -> str:
+    found = _makers(family, MEASURES[1])
+    if not found:
+        return ""
+    best = _best(found, MEASURES[1])
+    too = best == _best(_makers(family, MEASURES[0]), MEASURES[0])
+    whose = "Its percentages are the most honest, too" if too else f"The most honest percentages are from {_name(best)}"
+    others = ", ".join(f"{_name(o)}: {100 * value:.1f}" for o, value in found.items() if o != best)
+    return f"{whose}: off by {100 * found[best]:.1f} points on average{f' ({others})' if others else ''}."
+
+
+def _pairs(family: Family) -> str:
+    seen, unseen = (figures(family, measure) for measure in MEASURES[3:5])
+    if not seen:
+        return ""
+    best = _best(seen, MEASURES[3])
+    ahead = _ahead(family, seen, MEASURES[3], 0)
+    share = as_percent(seen[best], 0)
+    text = f"Asked for two attributes at once, {_name(best)} is best: {share} of its pictures match{ahead}."
+    if unseen:
+        best = _best(unseen, MEASURES[4])
+        ahead = _ahead(family, unseen, MEASURES[4], 0)
+        text += f" For pairs that training never showed it is {_name(best)}: {as_percent(unseen[best], 0)}{ahead}."
+    return text
+
+
+def _steering(family: Family) -> str:
+    found = figures(family, MEASURES[5])
+    if not found:
+        return ""
+    best = _best(found, MEASURES[5])
+    steps = (value_at(report(family.models[o], "evaluation"), "steering.judged_right") for o in found)
+    changes = max((len(one) - 1 for one in steps if isinstance(one, list)), default=0)
+    count = f"{changes} changes" if changes > 0 else "many changes"
+    share = f"{as_percent(found[best], 0)} of the pictures of {_name(best)} still match everything asked"
+    return f"After {count} in a row, {share}{_ahead(family, found, MEASURES[5], 0)}."
+
+
+def _paper(family: Family) -> str:
+    """Is it better than the paper? By the measures that the paper has, of its own model."""
+    sides: dict[str, list[str]] = {"better": [], "worse": []}
+    for measure in MEASURES:
+        written, found = papers(family.source, measure), _makers(family, measure)
+        if written is None or not found:
+            continue
+        ours = found[_best(found, measure)]
+        side = "better" if (ours < written) == measure.lower else "worse"
+        sides[side].append(f"{measure.short} ({as_percent(ours)} against {as_percent(written)})")
+    told = [f"{side} at {' and at '.join(found)}" for side, found in sides.items() if found]
+    if not told:
+        return "The paper has no figures for this data."
+    note = paper()["notes"].get(family.source, "")
+    return f"Compared with the paper's own model, ours is {', but '.join(told)}. {note}".strip()
+
+
+def curves(family: Family) -> dict[str, dict]:
+    """Steering and long runs by model, where they were measured: what the two plots show."""
+    steering, runs = {}, {}
+    for objective in reversed(OBJECTIVES):
+        evaluation = report(family.models[objective], "evaluation") if objective in family.models else None
+        if not evaluation:
+            continue
+        shares = [_share(one) for one in value_at(evaluation, "steering.judged_right") or ()]
+        if shares and None not in shares:
+            steering[_title(objective)] = shares
+        steps, judged = (value_at(evaluation, f"long_run.{key}") for key in ("steps", "judged_right"))
+        values = [_share(one) for one in judged or ()]
+        if values and None not in values and isinstance(steps, list) and len(steps) == len(values):
+            runs[_title(objective)] = (steps, values)
+    return {"steering": steering, "long_run": runs}
+
+
+def _share(value: object) -> float | None:
+    """A share as the file has it: a number, or one with its interval."""
+    value = value.get("value") if isinstance(value, dict) else value
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,124 @@
+// "Edit": attributes to add or remove, variants that come back, and a line between before and after.
+import { download, make, setText } from './base.js';
+
+export function mountEdit({ find, act, photo, request }) {
+  const edit = { with: [], without: [], seed: 0, images: [], shown: 0, timer: 0 };
+  const state = (text) => setText(find('.gjp-state'), text);
+
+  function welcome(hello) {
+    act('level').value = hello.level;
+    paintLevel();
+  }
+
+  function paintLevel() {
+    const value = Number(act('level').value);
+    setText(find('.gjp-level output'), value < 1.8 ? 'a little' : value < 4.2 ? 'some' : 'a lot');
+  }
+
+  /** A new answer: nothing is changed yet. A picture that the model does not know is not edited. */
+  function reset(reply) {
+    Object.assign(edit, { with: [], without: [], seed: 0, images: [], shown: 0 });
+    clearTimeout(edit.timer);
+    find('.gjp-edit').hidden = reply.greyed;
+    find('.gjp-result').hidden = act('again').hidden = act('save').hidden = true;
+    const facts = photo.models.find((one) => one.name === reply.model);
+    find('.gjp-level').hidden = !facts?.levels;
+    find('.gjp-before').src = reply.crop;
+    state('');
+    paintChips();
+  }
+
+  function paintChips() {
+    const rows = [...photo.reply.rows].sort((a, b) => a.label.localeCompare(b.label));
+    const groups = [
+      ['Add', 'with', rows.filter((row) => row.p <= 0.5)],
+      ['Remove', 'without', rows.filter((row) => row.p > 0.5)],
+    ];
+    const nodes = groups.flatMap(([title, key, list]) => {
+      if (!list.length) return [];
+      const chips = list.map((row) => {
+        const on = edit[key].includes(row.name);
+        const onclick = () => toggle(key, row.name);
+        const mark = make('i', { 'aria-hidden': 'true' });
+        const head = { type: 'button', class: 'gj-chip', 'data-name': row.name, 'aria-pressed': String(on), onclick };
+        return make('button', { ...head, 'data-state': on ? key : 'free' }, mark, row.label);
+      });
+      return [make('div', { class: 'gj-group' }, make('h3', {}, title), make('div', {}, ...chips))];
+    });
+    find('.gjp-chips').replaceChildren(...nodes);
+  }
+
+  function toggle(key, name) {
+    const chosen = edit[key].includes(name);
+    const facts = photo.models.find((one) => one.name === photo.reply.model);
+    edit[key] = chosen ? edit[key].filter((one) => one !== name) : [...edit[key], name];
+    if (!chosen && key === 'with') {
+      // What cannot be true beside it is not asked for as well.
+      edit.with = edit.with.filter((one) => !(facts?.rivals[name] ?? []).includes(one));
+    }
+    edit.seed = 0;
+    paintChips();
+    soon();
+  }
+
+  function soon() {
+    clearTimeout(edit.timer);
+    if (!edit.with.length && !edit.without.length) {
+      find('.gjp-result').hidden = act('again').hidden = act('save').hidden = true;
+      state('');
+      return;
+    }
+    edit.timer = setTimeout(run, 300);
+  }
+
+  function run() {
+    state('Editing…');
+    request('modify', { with: edit.with, without: edit.without, level: Number(act('level').value), seed: edit.seed });
+  }
+
+  function show(reply) {
+    Object.assign(edit, { images: reply.images, shown: Math.max(0, reply.has.indexOf(true)) });
+    find('.gjp-result').hidden = act('again').hidden = act('save').hidden = false;
+    const few = reply.has.filter(Boolean).length;
+    const all = reply.has.length;
+    const hint = few < all ? ' Let more change, or ask for more variants.' : '';
+    state(`The model sees the change in ${few} of ${all} variants.${hint}`);
+    paint();
+  }
+
+  function paint() {
+    const variants = edit.images.map((src, i) => {
+      const onclick = () => {
+        edit.shown = i;
+        paint();
+      };
+      const head = { type: 'button', 'aria-pressed': String(i === edit.shown), 'aria-label': `Variant ${i + 1}` };
+      return make('button', { ...head, onclick }, make('img', { src, alt: '' }));
+    });
+    find('.gjp-variants').replaceChildren(...variants);
+    find('.gjp-after').src = edit.images[edit.shown];
+  }
+
+  function forget() {
+    Object.assign(edit, { images: [], with: [], without: [] });
+    clearTimeout(edit.timer);
+    find('.gjp-variants').replaceChildren();
+    find('.gjp-chips').replaceChildren();
+    find('.gjp-edit').hidden = find('.gjp-result').hidden = true;
+    state('');
+  }
+
+  const split = () => find('.gjp-ba').style.setProperty('--cut', act('split').value);
+  act('split').addEventListener('input', split);
+  split();
+  act('level').addEventListener('input', paintLevel);
+  act('level').addEventListener('change', soon);
+  const actions = {
+    again: () => {
+      edit.seed += 1;
+      run();
+    },
+    save: () => download(edit.images[edit.shown], 'edited.png'),
+  };
+  return { welcome, reset, show, forget, actions, stopped: () => state('') };
+}

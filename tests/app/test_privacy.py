@@ -1,0 +1,139 @@
+"""A visitor's picture: never on the disk, and gone from memory and from every reply when it is to be forgotten."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import gradio as gr
+import httpx
+import numpy as np
+import pytest
+from load.client import Tab, aside, events_of, new_http, start_server, stop_server
+from PIL import Image
+
+from app import shell, sweep
+from app.parcels import parcels
+from jem_core.bundle import Bundle
+from tests.jem_core.mutate_images import encode
+
+# Noise, so that no other file can hold these bytes by accident; more than 64 KB, so that it comes beside Gradio.
+PICTURE = encode(Image.fromarray(np.random.default_rng(7).integers(0, 256, (200, 200, 3), dtype=np.uint8)), "PNG")
+SMALL_PICTURE = encode(Image.fromarray(np.random.default_rng(8).integers(0, 256, (90, 90, 3), dtype=np.uint8)), "PNG")
+SESSION = "photographer"
+
+
+def letter(order: int, action: str, **settings: object) -> dict:
+    values = {"model": "tiny-levels", "chains": 2, "start": "photo", "speed": 0} | settings
+    head = {"order": order, "run": f"r{order}", "playing": True, "fresh": 1, "step": 0, "fps": 18}
+    return head | {"action": action, "settings": values}
+
+
+async def last(tab: Tab, name: str, wish: object) -> dict:
+    return [value async for value in tab.stream(name, wish)][-1]
+
+
+async def show_edit_run(tab: Tab, picture: bytes) -> list[dict]:
+    """All that a page does with a picture; the replies."""
+    data = base64.b64encode(picture).decode()
+    replies = [await last(tab, "show", {"order": 1, "data": data, "model": "tiny-levels"})]
+    changes = {"order": 2, "model": "tiny-levels", "with": ["Red"], "level": 1.0, "seed": 0}
+    replies.append(await last(tab, "change", changes))
+    replies.append(await tab.ask("to_studio", {"order": 3, "model": "tiny-levels"}))
+    replies.append(await last(tab, "run", letter(1, "run")))
+    replies.append(await last(tab, "film", {"format": "gif"}))
+    return replies
+
+
+async def ask_for_everything(tab: Tab) -> list[dict]:
+    """Whatever might still hold it."""
+    replies = [await last(tab, "film", {"format": "gif"})]
+    replies.append(await last(tab, "show", {"order": 5, "model": "tiny-levels"}))
+    replies.append(await last(tab, "change", {"order": 6, "model": "tiny-levels", "with": ["Red"], "level": 1.0}))
+    replies.append(await tab.ask("to_studio", {"order": 7, "model": "tiny-levels"}))
+    replies.append(await last(tab, "run", letter(5, "show")))
+    replies.append(await last(tab, "run", letter(6, "back", state=1)))
+    return replies
+
+
+async def visit(url: str, picture: bytes) -> tuple[list[dict], list[dict], str]:
+    async with new_http(url) as http, Tab(http, await events_of(http), SESSION) as tab:
+        before = await show_edit_run(tab, picture)
+        await tab.ask("forget", {"order": 4})
+        after = await ask_for_everything(tab)
+        pages = [await http.get(path) for path in ("/", "/config", f"/gradio_api/deep_link?session_hash={SESSION}")]
+        return before, after, "".join(page.text for page in pages)
+
+
+@pytest.fixture(scope="module")
+def demo(tiny_levels: Bundle) -> Iterator[gr.Blocks]:
+    made = shell.build(shell.options(["--model", str(tiny_levels.directory)]))
+    made.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", **shell.launch_options())
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("picture", [PICTURE, SMALL_PICTURE], ids=["beside Gradio", "through Gradio"])
+def test_forgotten_is_forgotten(demo: gr.Blocks, picture: bytes) -> None:
+    before, after, pages = aside(asyncio.run, visit(demo.local_url, picture))
+    kinds = [reply.get("kind") or reply.get("status") for reply in before]
+    assert kinds == ["photo", "edited", "studio", "settled", "film"]  # there was something to forget
+    said = json.dumps(after)
+    assert "data:image" not in said, [reply.get("kind") or reply.get("status") for reply in after]
+    assert all((reply.get("kind") or reply.get("status")) in ("refused", "error") for reply in after)
+    assert base64.b64encode(picture)[100:160].decode() not in pages
+    state = demo.state_holder.session_data[SESSION]
+    assert not any(sweep.weight(value) for value in state.state_data.values())
+    held = repr([config.get("props", {}).get("value") for config in state.config_values.values() if config])
+    assert "data:image" not in held
+    assert not len(parcels)
+
+
+def test_when_the_time_is_over_everything_is_forgotten(demo: gr.Blocks) -> None:
+    async def come(url: str) -> None:
+        async with new_http(url) as http, Tab(http, await events_of(http), "leaver") as tab:
+            await show_edit_run(tab, SMALL_PICTURE)
+
+    aside(asyncio.run, come(demo.local_url))
+    visitors = demo.app.state.visitors
+    assert sweep.weights(demo)["leaver"] > 0
+    visitors.visits["leaver"].seen -= 10_000
+    asyncio.run(sweep.sweep(visitors, 900))
+    assert "leaver" not in demo.state_holder.session_data
+    assert "leaver" not in demo._queue.pending_messages_per_session
+
+
+def test_nothing_of_it_is_ever_on_the_disk(tiny_levels: Bundle, tmp_path: Path) -> None:
+    """Before it is forgotten, too: every file of the server's temporary folders is read, and its log."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    variables = {"TMPDIR": str(place), "GRADIO_TEMP_DIR": str(place / "gradio"), "HOME": str(place)}
+    server = start_server(tmp_path / "log.txt", [tiny_levels.directory], **variables)
+
+    async def come() -> dict[Path, bytes]:
+        async with new_http(server.url) as http, Tab(http, await events_of(http), SESSION) as tab:
+            await show_edit_run(tab, PICTURE)
+            link = await http.get(f"/gradio_api/deep_link?session_hash={SESSION}")
+            assert link.status_code == 404
+            files = [path for path in (*place.rglob("*"), tmp_path / "log.txt") if path.is_file()]
+            return {path: path.read_bytes() for path in files}
+
+    try:
+        contents = aside(asyncio.run, come())
+    finally:
+        stop_server(server)
+    assert any("gibbs-jem-mail" in str(path) for path in contents)  # its letters are there
+    text = base64.b64encode(PICTURE)
+    for path, content in contents.items():
+        assert PICTURE[200:260] not in content, path
+        assert text[400:460] not in content, path
+        assert b"data:image" not in content, path
+        assert path.suffix not in (".png", ".jpg", ".webp", ".gif"), path
+
+
+def test_no_link_to_a_page_is_given_out(demo: gr.Blocks) -> None:
+    with httpx.Client(base_url=demo.local_url, trust_env=False) as http:
+        assert http.get("gradio_api/deep_link", params={"session_hash": SESSION}).status_code == 404
+        stored = http.get("", params={"deep_link": "abc"})
+        assert '"deep_link_state":"none"' in stored.text.replace(" ", "")

@@ -1,0 +1,299 @@
+"""One visitor against the server: python tests/load/attacks.py [--sessions 5000] [--endless 200] [--megabytes 27].
+
+Four attacks, one after another, each from one address, while somebody at another uses the page:
+brackets: bodies of many megabytes of "[]," to every POST path, one by one and eight at once.
+sessions: thousands of new sessions that send pictures, and hundreds of bodies that never end, beside a live run.
+greed: the largest syntheses and keep-the-best that fit into the queue.
+hang-up: the same, and the caller leaves.
+Prints one table; the exit code is 1 where a promise of SECURITY.md is broken. All on loopback; it ends by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import io
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from client import Event, Refused, Server, Tab, events_of, memory, new_http, percentile, start_server, stop_server
+
+ATTACKER, GUEST, SLOW = "127.0.9.1", "127.0.9.2", "127.0.9.3"
+PATHS = ("queue/join", "run/predict", "api/steer", "call/synthesize", "call/predict", "call/v2/predict", "cancel")
+PATHS += ("reset", "upload", "component_server", "stream/x", "process_recording", "login")
+AT_ONCE = 8  # of the attacker's requests
+HEAD = b"POST /gradio_api/queue/join HTTP/1.1\r\nHost: x\r\nContent-Length: 26000000\r\n\r\n"
+ENDLESS = HEAD + b'{"data":["' + b"A" * 9_000
+WITHIN = {"guest p99": 0.25, "memory": 400.0, "first frame": 5.0, "hang-up": 2.0}  # seconds; megabytes
+
+
+@dataclass
+class Report:
+    """What was seen, and what must not be."""
+
+    rows: dict[str, str] = field(default_factory=dict)
+    bad: list[str] = field(default_factory=list)
+
+    def measure(self, name: str, value: float, most: float, unit: str) -> None:
+        self.rows[name] = f"{value:.2f} {unit} (at most {most:g})"
+        if value > most:
+            self.bad.append(f"{name}: {value:.2f} {unit}, more than {most:g}")
+
+
+@dataclass
+class Setup:
+    """The server, the page's events, and what to ask for."""
+
+    server: Server
+    events: dict[str, Event]
+    model: str
+    name: str
+    seconds: int  # that one call may take
+
+    def largest(self, tab: Tab) -> dict:
+        """640 chains of as many steps as are allowed."""
+        return tab.body("synthesize", None, [[self.name], [], 64, self.model, 0, 10, None, 1000, None, None, None])
+
+    def letter(self, action: str, **settings: object) -> dict:
+        values = {"model": self.model, "with": [self.name]} | settings
+        head = {"order": 1, "run": "abc", "playing": True, "fresh": 1, "step": 0, "fps": 18, "action": action}
+        return head | {"settings": values}
+
+
+@contextlib.asynccontextmanager
+async def guest(setup: Setup) -> AsyncIterator[list[float]]:
+    """Somebody else, who toggles attributes all the while; the seconds that each answer took."""
+    took: list[float] = []
+
+    async def use() -> None:
+        async with new_http(setup.server.url, GUEST) as http:
+            tab = Tab(http, setup.events)
+            while True:
+                began = time.monotonic()
+                reply = await tab.ask("surprise", {"model": setup.model})
+                took.append(time.monotonic() - began)
+                assert reply["kind"] in ("surprise", "refused"), reply
+                await asyncio.sleep(0.02)
+
+    task = asyncio.create_task(use())
+    await asyncio.sleep(0.5)
+    try:
+        yield took
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def brackets(setup: Setup, report: Report, megabytes: int) -> None:
+    bomb = b"[" + b"[]," * (megabytes * 2**20 // 3) + b"[]]"
+    statuses: Counter[str] = Counter()
+
+    async def throw(path: str) -> None:
+        statuses[await asyncio.to_thread(throw_at, setup.server.url, path, bomb)] += 1
+
+    async with guest(setup) as calm:
+        await asyncio.sleep(5)
+    report.rows["before: guest's answers, p99"] = f"{percentile(calm, 0.99):.2f} s"
+    async with guest(setup) as took:
+        for path in PATHS:
+            await throw(path)
+        await asyncio.gather(*(throw("queue/join") for _ in range(AT_ONCE)))
+    report.rows["brackets: answers"] = str(dict(statuses))
+    if set(statuses) - {"400", "404", "413", "429", "hung up"}:
+        report.bad.append(f"brackets were answered with {dict(statuses)}")
+    report.measure("brackets: guest's answers, p99", percentile(took, 0.99), WITHIN["guest p99"], "s")
+
+
+def throw_at(url: str, path: str, body: bytes) -> str:
+    """By a plain socket, so that this process, in which the guest is too, has no work with it."""
+    head = f"POST /gradio_api/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", httpx.URL(url).port), 60, source_address=(ATTACKER, 0)) as wire:
+        try:
+            wire.sendall(head)
+            wire.sendall(body)
+            return wire.recv(100).split()[1].decode()
+        except (ConnectionError, IndexError):  # it hung up, which says enough
+            return "hung up"
+
+
+async def sessions(setup: Setup, report: Report, count: int, endless: int) -> None:
+    """Pictures of 1,200 x 900 pixels, each under a new name; a guest's run must lose no frame."""
+    noise = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
+    target = io.BytesIO()
+    Image.fromarray(noise).resize((1200, 900)).save(target, "JPEG", quality=70)
+    asked = {"order": 1, "data": base64.b64encode(target.getvalue()).decode(), "model": setup.model}
+    async with new_http(setup.server.url, GUEST) as http:  # what is loaded with the first picture is not the attack's
+        _ = [value async for value in Tab(http, setup.events).stream("show", asked)]
+    before, sizes, statuses = memory(setup.server.process.pid), [0.0], Counter()
+    numbers = iter(range(count))
+
+    async def send(http: httpx.AsyncClient) -> None:
+        for _ in numbers:
+            tab = Tab(http, setup.events)
+            try:
+                reply = [value async for value in tab.stream("show", asked)][-1]
+                statuses[reply["kind"]] += 1
+            except Refused as refused:
+                statuses[f"status {refused.status}"] += 1
+                await asyncio.sleep(min(refused.wait, 1.0))
+            sizes.append(memory(setup.server.process.pid))
+
+    async with hanging(setup, endless), live(setup) as frames, new_http(setup.server.url, ATTACKER) as http:
+        await asyncio.gather(*(send(http) for _ in range(AT_ONCE)))
+    report.rows["sessions: answers"] = str(dict(statuses))
+    report.rows["sessions: live runs of a guest that ended well"] = str(len(frames))
+    if not frames or not all(frames):
+        report.bad.append("a guest's live run lost frames")
+    if any(name.startswith("status 5") for name in statuses):
+        report.bad.append(f"sessions: {dict(statuses)}")
+    report.measure("sessions: memory", max(sizes) - before, WITHIN["memory"], "MB more")
+
+
+@contextlib.asynccontextmanager
+async def hanging(setup: Setup, count: int) -> AsyncIterator[None]:
+    """Bodies that never end."""
+    port = httpx.URL(setup.server.url).port
+    local = (SLOW, 0)  # or they would keep the attacker's own pictures out
+    wires = [await asyncio.open_connection("127.0.0.1", port, local_addr=local) for _ in range(count)]
+    for _, writer in wires:
+        writer.write(ENDLESS)
+    try:
+        yield
+    finally:
+        for _, writer in wires:
+            writer.close()
+
+
+@contextlib.asynccontextmanager
+async def live(setup: Setup) -> AsyncIterator[list[bool]]:
+    """A guest's runs, one after another: whether each came to its end step by step."""
+    ended: list[bool] = []
+    leaving = asyncio.Event()
+
+    async def watch() -> None:
+        async with new_http(setup.server.url, GUEST) as http, Tab(http, setup.events) as tab:
+            while not leaving.is_set():
+                asked = setup.letter("run", chains=4, speed=10, pause=12, steps=20, seed=len(ended))
+                asked |= {"run": f"r{len(ended)}", "order": len(ended), "fresh": len(ended)}
+                steps = [frame["step"] async for frame in tab.stream("run", asked)]
+                ended.append(steps == sorted(steps) and steps[0] == 0 and steps[-1] == 12)
+
+    task = asyncio.create_task(watch())
+    try:
+        yield ended
+    finally:
+        leaving.set()
+        await task
+
+
+async def greed(setup: Setup, report: Report) -> None:
+    """Whatever fits into the queue; then a guest comes."""
+    statuses: Counter[str] = Counter()
+    async with new_http(setup.server.url, ATTACKER) as http:
+        began = time.monotonic()
+        tabs = [Tab(http, setup.events) for _ in range(12)]
+        joined = []
+        for tab in tabs * 2:
+            try:
+                joined.append((tab, (await tab.post("queue/join", json.dumps(setup.largest(tab))))["event_id"]))
+            except Refused as refused:
+                statuses[f"status {refused.status}"] += 1
+        watching = [asyncio.create_task(until_done(tab, event)) for tab, event in joined]
+        await asyncio.sleep(1)
+        async with new_http(setup.server.url, GUEST) as other:
+            came = time.monotonic()
+            stream = Tab(other, setup.events).stream("run", setup.letter("run", chains=16))
+            await anext(stream)
+            report.measure("greed: a guest's first frame", time.monotonic() - came, WITHIN["first frame"], "s")
+            await stream.aclose()
+        await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
+        report.measure("greed: the largest synthesis", time.monotonic() - began, setup.seconds + 15, "s")
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+    report.rows["greed: taken into the queue, refused"] = f"{len(joined)}, {dict(statuses)}"
+
+
+async def until_done(tab: Tab, event: str) -> None:
+    with contextlib.suppress(Refused):
+        async for _ in tab.results(event):
+            pass
+
+
+async def hang_up(setup: Setup, report: Report) -> None:
+    """The caller leaves; the place must be free for somebody who waits for it."""
+    for kind in ("synthesize", "best"):
+        async with new_http(setup.server.url, ATTACKER) as http:
+            tab = Tab(http, setup.events)
+            body = setup.largest(tab)
+            if kind == "best":
+                body = tab.body("run", setup.letter("best", chains=64, steps=1000))
+            event = (await tab.post("queue/join", json.dumps(body)))["event_id"]
+            watching = asyncio.create_task(until_done(tab, event))
+            await asyncio.sleep(3)
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        await asyncio.sleep(WITHIN["hang-up"])
+        before = setup.server.cpu_seconds()
+        await asyncio.sleep(2)
+        report.measure(f"hang-up: {kind} goes on", (setup.server.cpu_seconds() - before) / 2, 0.5, "cores")
+
+
+async def attack(server: Server, args: argparse.Namespace, seconds: int) -> Report:
+    report = Report()
+    async with new_http(server.url) as http:
+        events = await events_of(http)
+        models = (await Tab(http, events).ask("hello", None))["models"]
+    setup = Setup(server, events, models[0]["name"], models[0]["names"][0], seconds)
+    await brackets(setup, report, args.megabytes)
+    await sessions(setup, report, args.sessions, args.endless)
+    await greed(setup, report)
+    await hang_up(setup, report)
+    if "Traceback" in server.log():
+        report.bad.append("there is a traceback in the server's log")
+    return report
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=5_000)
+    parser.add_argument("--endless", type=int, default=200)
+    parser.add_argument("--megabytes", type=int, default=27)
+    parser.add_argument("--model", action="append", default=[], help="a model to aim at, besides the bundled ones")
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    args, seconds = options(words), 20
+    variables = {"GIBBS_JEM_CALL_SECONDS": str(seconds), "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        server = start_server(Path(folder) / "log.txt", [Path(model) for model in args.model], **variables)
+        try:
+            report = asyncio.run(attack(server, args, seconds))
+        finally:
+            stop_server(server)
+    for name, value in report.rows.items():
+        print(f"{name:50}{value}")
+    for sentence in report.bad:
+        print(f"BROKEN: {sentence}")
+    return 1 if report.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
