@@ -22,6 +22,7 @@ from jem_core.data.dataset import Dataset
 from jem_core.data.transforms import dequantize, training_transform
 from jem_core.divergence import Guard, TrainingDiverged
 from jem_core.gaussian import LowRankGaussian
+from jem_core.model import JointEnergyModel
 from jem_core.networks import build_network
 from jem_core.networks.paper import PaperModel, init_weights
 from jem_core.objectives import Setup, find_objective
@@ -92,6 +93,17 @@ class Trainer:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.learning_rate, betas=betas)
         if config.compile and device.type == "cuda":
             self.model.logits = torch.compile(self.model.logits)  # type: ignore[method-assign]
+
+    def begin_with(self, model: JointEnergyModel) -> None:
+        """Take over the weights of a finished model; Adam's moments and the schedule begin anew."""
+        if model.names != self.model.names:
+            raise ValueError(f"The model knows {', '.join(model.names)}; the data have {', '.join(self.model.names)}.")
+        try:
+            self.model.load_state_dict(model.state_dict())
+        except RuntimeError as error:
+            raise ValueError(f"The model is of another shape than this config describes: {error}") from error
+        self.ema.load_state_dict(self.model.state_dict())
+        distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
 
     def _build_objective(self, fit: bool) -> None:
         """The start distribution is fitted once and kept in the run's directory."""

@@ -1,7 +1,6 @@
 """Make a model directory from a training run: python -m train export RUN --name NAME --out DIR."""
 
 import argparse
-import json
 from pathlib import Path
 
 from jem_core import checkpoint
@@ -10,7 +9,7 @@ from jem_core.data.dataset import Dataset
 from jem_core.data.held_out import NAMED_LISTS
 from jem_core.settings import BY_KEY, check_settings, parse_setting
 from jem_core.trainer import Trainer
-from train.fit import commands_of
+from train.fit import commands_of, notes_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,18 +33,19 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         raise ValueError(f"{args.run_directory} has no {args.checkpoint!r} checkpoint yet.")
     facts = checkpoint.read_facts(found[-1])
-    notes = json.loads((args.run_directory / "run.json").read_text())
+    notes = notes_of(args.run_directory)
+    before = {"iterations": 0, "seconds": 0, "command": ""} | notes.get("before", {})
     config = make_config(facts["config"])
     dataset = Dataset.open(args.data)
     trainer = Trainer(config, dataset, args.run_directory, resume_from=found[-1])
     sampling = trainer.objective.sampling() | settings(args.set, trainer.model.levels)
     training = {
         "data_command": data_command(dataset, args.data),
-        "command": fit_commands(args.run_directory, facts["iteration"]),
+        "command": "\n".join(filter(None, [before["command"], fit_commands(args.run_directory, facts["iteration"])])),
         "export_command": export_command(args),
         "hardware": notes["hardware"],
-        "iterations": facts["iteration"],
-        "seconds": round(facts["seconds"]),
+        "iterations": before["iterations"] + facts["iteration"],
+        "seconds": before["seconds"] + round(facts["seconds"]),
         "checkpoint": args.checkpoint,
         "config": config.to_dict(),
     }

@@ -18,6 +18,7 @@ from jem_core.config import read_config
 from jem_core.data.dataset import Dataset
 from jem_core.divergence import TrainingDiverged
 from jem_core.grids import condition_sheet, grid, save_picture, shown_conditions
+from jem_core.hub import load
 from jem_core.trainer import Trainer
 
 CONFIGS = Path(__file__).parent / "configs"
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="a directory that `python -m train data` prepared")
     parser.add_argument("--out", required=True, type=Path, help="where checkpoints, metrics and pictures go")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint in --out")
+    parser.add_argument("--begin-with", metavar="MODEL", help="begin with the weights of this model")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.epilog = "Every config key can be overridden: --learning-rate 1e-4 --objective jem."
 
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.resume and checkpoint.newest(args.out / "checkpoints"):
         raise ValueError(f"{args.out} holds a run already; add --resume to go on with it, or choose another --out.")
     trainer = Trainer(config, dataset, args.out, args.device, resume=args.resume)
+    if args.begin_with and trainer.iteration == 0:
+        trainer.begin_with(load(args.begin_with).model)
     watcher = Watcher(trainer, args) if trainer.rank == 0 else None
     stop_on_signals(trainer)
     try:
@@ -100,7 +104,8 @@ class Watcher:
         commands = [part for part in commands_of(self.out) if part["from"] < trainer.iteration]
         if not commands or commands[-1]["command"] != plain_command(args):
             commands.append({"from": trainer.iteration, "command": plain_command(args)})
-        write_json(self.out / "run.json", {"commands": commands, "hardware": hardware()})
+        notes = {"commands": commands, "hardware": hardware(), "before": training_before(self.out, args.begin_with)}
+        write_json(self.out / "run.json", notes)
         trim_log(self.out / "metrics.jsonl", trainer.iteration)
         self.log = (self.out / "metrics.jsonl").open("a")
         self.board = None
@@ -167,16 +172,34 @@ def trim_log(path: Path, iteration: int) -> None:
     partial.replace(path)
 
 
+def notes_of(run: Path) -> dict:
+    path = run / "run.json"
+    return json.loads(path.read_text()) if path.is_file() else {}
+
+
 def commands_of(run: Path) -> list[dict]:
     """The commands that made a run, each with the iteration from which on it was in force."""
-    path = run / "run.json"
-    return json.loads(path.read_text()).get("commands", []) if path.is_file() else []
+    return notes_of(run).get("commands", [])
+
+
+def training_before(run: Path, model: str | None) -> dict:
+    """What the model that a run began with had been through: its card must not call the sum a shorter training."""
+    kept = notes_of(run).get("before")
+    if kept is not None or model is None:
+        return kept or {}
+    training = load(model).config.get("training", {})
+    return {"iterations": 0, "seconds": 0, "command": ""} | {
+        key: training[key] for key in ("iterations", "seconds", "command") if key in training
+    }
 
 
 def plain_command(args: argparse.Namespace) -> str:
     """The command as anybody would type it: folders by their names, without the accident of a --resume."""
     config = Path(args.config).stem if args.config.endswith(".yaml") else args.config
     words = ["python -m train fit", config, f"--data data/{args.data.name}", f"--out runs/{args.out.name}"]
+    if args.begin_with:
+        model = Path(args.begin_with)
+        words.append(f"--begin-with {f'models/{model.name}' if model.is_dir() else model}")
     return " ".join(words + args.overrides)
 
 

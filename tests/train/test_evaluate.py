@@ -193,7 +193,7 @@ def test_quick_prints_and_writes_nothing(measured: Path, tiny_dataset, capsys):
     [
         (["--samples", "0"], "at least 1"),
         (["--judge", "nowhere"], "holds no judge"),
-        (["--data", "nowhere"], "no data set"),
+        (["--data", "nowhere"], "is not a data set"),
     ],
 )
 def test_refusals_are_sentences(measured: Path, tiny_dataset, words: list[str], message: str, capsys):

@@ -1,8 +1,10 @@
 """From a run to a model directory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from jem_core.bundle import Bundle
 from jem_core.chains import sample
@@ -89,3 +91,29 @@ def test_a_run_over_noise_levels_is_exported_without_a_buffer(
     assert bundle.config["training"]["iterations"] == 3
     images = sample(bundle, Condition.from_lists(bundle.names, ["Red"]), 2).images
     assert images.shape == (2, 3, 32, 32)
+
+
+def test_a_run_may_begin_with_a_finished_model(
+    tiny_levels: Bundle, tiny_dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    before = {"iterations": 7, "seconds": 9, "command": "python -m train fit ours"}
+    begun = replace(tiny_levels, config=tiny_levels.config | {"training": before})
+    begun.write(tmp_path / "begun")
+    where = ["--data", str(tiny_dataset.directory), "--device", "cpu", "--begin-with", str(tmp_path / "begun")]
+    small = "--blocks [1,1] --batch-size 8 --start-rank 4 --warmup-iterations 0 --learning-rate 1e-12"
+    shape = ["--widths", "[4,8]", "--iterations", "2"]
+    assert main(["fit", "avatars", *where, "--out", str(tmp_path / "other"), *small.split(), "--widths", "[4,4]"]) == 2
+    assert "another shape than this config" in capsys.readouterr().err
+    assert main(["fit", "avatars", *where, "--out", str(tmp_path / "run"), *small.split(), *shape]) == 0
+    resumed = ["--iterations", "3", "--resume"]
+    assert main(["fit", "avatars", *where, "--out", str(tmp_path / "run"), *small.split(), *shape[:2], *resumed]) == 0
+    words = ["export", str(tmp_path / "run"), "--data", str(tiny_dataset.directory), "--name", "on"]
+    assert main([*words, "--out", str(tmp_path / "model")]) == 0
+    model = Bundle.read(tmp_path / "model")
+    for name, value in begun.model.state_dict().items():  # a rate of nothing: what it began with is what it ends with
+        assert torch.allclose(model.model.state_dict()[name], value, atol=1e-3), name
+    first, *more = model.config["training"]["command"].splitlines()
+    assert first == before["command"]
+    assert len(more) == 2
+    assert all("--begin-with" in line for line in more)
+    assert model.config["training"]["iterations"] == 7 + 3
