@@ -13,6 +13,7 @@ from app.attributes import caption, sentence
 from app.catalog import OBJECTIVES as WORDS
 from app.deadlines import Deadline
 from app.drawing import draw as draw_samples
+from app.gradio_inside import sent
 from app.reports import OBJECTIVES, TITLES, Family, calibration, families, family_of, report, stamp, value_at
 from app.runtime import current
 from app.settings import short
@@ -78,7 +79,7 @@ def opened(event: gr.EventData) -> tuple:
 
 
 def _asked(event: gr.EventData) -> tuple[dict, int]:
-    asked = event._data if isinstance(event._data, dict) else {}
+    asked = sent(event)
     return asked, asked.get("order") if isinstance(asked.get("order"), int) else 0
 
 

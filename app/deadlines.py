@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from gradio.context import LocalContext
+from app.gradio_inside import still_wanted
 
 
 class TimeUp(ValueError):
@@ -44,15 +44,3 @@ class Deadline:
                 f"This takes longer than {self.seconds:g} seconds, the most that one request may use here. "
                 "Ask for fewer images or fewer steps, or keep the best of fewer."
             )
-
-
-def still_wanted() -> bool:
-    """Whether somebody waits for the event that the calling thread serves; outside an event of the queue: yes.
-
-    Gradio marks an event when its listener hangs up, and forgets it when it is cancelled.
-    """
-    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
-    if blocks is None or event_id is None:
-        return True
-    event = blocks._queue.event_ids_to_events.get(event_id)
-    return event is not None and event.alive

@@ -7,7 +7,6 @@ import inspect
 import gradio as gr
 import orjson
 from gradio.block_function import BlockFunction
-from gradio.queueing import Queue
 
 from app.bodies import Refused
 from app.inbox import unwrap
@@ -72,18 +71,3 @@ def in_order(event: BlockFunction, values: dict) -> list:
     if unknown or missing:
         raise Refused(400, f"{short((unknown or missing)[0])} is {'not known here' if unknown else 'missing'}.")
     return [values.get(one.name, one.default) for one in parameters]
-
-
-def session_of(queue: Queue, event_id: str) -> str:
-    """The session that an event belongs to, running or finished."""
-    event = queue.event_ids_to_events.get(event_id)
-    waiting = queue.pending_event_ids_session
-    return event.session_hash if event else next((one for one, ids in waiting.items() if event_id in ids), event_id)
-
-
-def end(queue: Queue, values: dict) -> None:
-    """A caller does not want an event any more: what computes it sees that at its next step (app.deadlines)."""
-    event_id = values.get("event_id")
-    event = queue.event_ids_to_events.get(event_id) if isinstance(event_id, str) else None
-    if event is not None and event.session_hash == values.get("session_hash"):
-        event.alive = False

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import bodies, events, inbox
+from app import bodies, events, gradio_inside, inbox
 from app.addresses import address_of, believable
 from app.headers import with_safety
 from app.parcels import parcels
@@ -120,7 +120,7 @@ class Request:
     async def _listen(self, event: str | None, send: Send) -> Response | None:
         """Answers to a session; whoever listens to nobody is told so, as Gradio's own client understands it."""
         queue = self.visitors.queue
-        session = events.session_of(queue, event) if event else self._query("session_hash")
+        session = gradio_inside.session_of(queue, event) if event else self._query("session_hash")
         if session not in queue.pending_messages_per_session:
             return Response(f"data: {json.dumps(GONE)}\n\n", media_type="text/event-stream")
         with self.visitors.listening(session, self.address, answers=True):
@@ -152,7 +152,7 @@ class Request:
         values = await self._read(large)
         if called is None:
             if ending:
-                events.end(self.visitors.queue, values)
+                gradio_inside.end(self.visitors.queue, values)
             await self._replay(values, send)
             return None
         event = events.find(self.blocks, called["name"], called["kind"], values)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import gradio as gr
-from gradio.context import get_blocks_context
 
+from app.gradio_inside import describe, event_for
 from app.runtime import current
 from app.settings import short
 from jem_core.settings import BY_KEY, Setting
@@ -47,15 +47,15 @@ def endpoint(function: Callable, parameters: Mapping[str, str], returns: str, **
     listed = "\n".join(f"    {name}: {text}." for name, text in parameters.items())
     function.__doc__ = f"{about}\n\nArgs:\n{listed}\n\nReturns:\n    {returns}\n"
     gr.api(function, api_name=function.__name__, **options)
-    event = next(event for event in get_blocks_context().fns.values() if event.fn is function)
+    event = event_for(function)
     examples = _examples()
     for component, (name, text) in zip(event.inputs, parameters.items(), strict=True):
         component.label = name
         if name in examples:
             component.example_payload = lambda example=examples[name]: example
-        component._api_info |= {"additional_description": f"{text[:1].upper()}{text[1:]}."}
+        describe(component, additional_description=f"{text[:1].upper()}{text[1:]}.")
     event.outputs[0].label = "answer"
-    event.outputs[0]._api_info = {"type": "object", "additionalProperties": True, "description": f"{returns}."}
+    describe(event.outputs[0], type="object", additionalProperties=True, description=f"{returns}.")
 
 
 def _examples() -> dict[str, object]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import gradio as gr
 import plotly.graph_objects as go
-from gradio.context import LocalContext
 from torch import Tensor
 
 from app import answers, api, plots, reports, static, uploads
 from app import parameters as p
 from app.catalog import Entry
+from app.gradio_inside import queue_of, running, sent, served_blocks
 from app.mailbox import Mailbox
 from app.runtime import current
 from app.settings import short
@@ -104,7 +104,7 @@ def show(picture: Picture | None, event: gr.EventData) -> tuple:
 
 def _asked(event: gr.EventData) -> tuple[dict, int]:
     """What the browser sent, and its number; anything may come."""
-    asked = event._data if isinstance(event._data, dict) else {}
+    asked = sent(event)
     return asked, asked.get("order") if isinstance(asked.get("order"), int) else 0
 
 
@@ -234,13 +234,13 @@ def forget(photo: Tensor | None, event: gr.EventData, request: gr.Request) -> tu
 
 def _end_run(session: str) -> None:
     """A run keeps the chains that it steps: it must have ended before they are thrown away."""
-    blocks, box = LocalContext.blocks.get(None), Mailbox(session)
+    blocks, box = served_blocks(), Mailbox(session)
     if (letter := box.read()) is not None:
         box.post(replace(letter, run=FORGOTTEN_RUN, playing=False))
     ends = time.monotonic() + PATIENCE
     while blocks is not None and time.monotonic() < ends:
-        running = [event for job in blocks._queue.active_jobs for event in job or ()]
-        if not any(event.session_hash == session and event.concurrency_id == "sampler" for event in running):
+        events = running(queue_of(blocks))
+        if not any(event.session_hash == session and event.concurrency_id == "sampler" for event in events):
             return
         time.sleep(0.05)
     if blocks is not None:

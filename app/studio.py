@@ -13,6 +13,7 @@ import gradio as gr
 from app import explain, hood, live, novelty, paths, static
 from app.chains import Chains, condition_for, plan
 from app.film import ANIMATIONS
+from app.gradio_inside import sent
 from app.live import ACTIONS, Order
 from app.mailbox import Letter, Mailbox
 from app.recipe import recipe
@@ -181,8 +182,7 @@ def _refused(error: ValueError, about: str = "") -> dict:
 
 def _get(event: gr.EventData, key: str) -> object:
     """What the browser sent under this name; anything may come."""
-    data = event._data
-    return data.get(key) if isinstance(data, dict) else None
+    return sent(event).get(key)
 
 
 def _text(event: gr.EventData, key: str, choices: tuple[str, ...]) -> str:

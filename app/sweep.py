@@ -23,6 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from app import mailbox
+from app.gradio_inside import under_way
 from app.parcels import parcels
 from app.visitors import Visitors, visitors_of
 
@@ -95,7 +96,7 @@ async def _end_unwatched(visitors: Visitors) -> None:
 
 def _unknown(visitors: Visitors) -> list[str]:
     """Sessions that only Gradio knows: those of people who were forgotten while their last answer was on its way."""
-    known = {event.session_hash for event in visitors.queue.event_ids_to_events.values()} | set(visitors.visits)
+    known = {event.session_hash for event in under_way(visitors.queue)} | set(visitors.visits)
     stores = {*visitors.queue.pending_messages_per_session, *visitors.blocks.state_holder.session_data}
     return list(stores - known)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import gradio as gr
 from fastapi import FastAPI
 from gradio.queueing import Event, Queue
-from gradio.utils import LRUCache
 
+from app.gradio_inside import forget_session, queue_of, running, take_over, under_way
 from app.limits import Limits
 from app.runtime import current
 
@@ -58,14 +58,6 @@ class Visit:
         return bool(self.joining or self.calls or self.answers)
 
 
-class Boxes(LRUCache):
-    """Gradio's message boxes. Of two who listen to one session and hang up together, the second has none to delete."""
-
-    def __delitem__(self, session: str) -> None:
-        if session in self:
-            super().__delitem__(session)
-
-
 class Visitors:
     """All that are here. Everything is called from the server's event loop, so that nothing needs a lock."""
 
@@ -75,16 +67,11 @@ class Visitors:
         self.left: list[str] = []  # sessions that were forgotten, until their letters are thrown away too
         self._calls: Counter[str] = Counter()  # by address
         self._patient = 0  # calls that wait for their turn
-        queue = self.queue
-        queue.get_events = self.next_events
-        queue.pending_messages_per_session = Boxes(2 * limits.sessions)
-        queue.sleep_when_free = 0.005  # it asks for the next event a thousand times per second otherwise
-        # A table of the last 10,000 events with their sessions, worked through after each: nobody reads it here.
-        queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = 1, 2**62
+        take_over(self.queue, self.next_events, boxes=2 * limits.sessions)
 
     @property
     def queue(self) -> Queue:
-        return self.blocks._queue
+        return queue_of(self.blocks)
 
     # Sessions.
 
@@ -116,21 +103,19 @@ class Visitors:
 
     def idle(self, sessions: Iterable[str]) -> list[str]:
         """Those of whom nothing runs or waits, the one seen longest ago first."""
-        busy = {event.session_hash for event in self.queue.event_ids_to_events.values()}
+        busy = {event.session_hash for event in under_way(self.queue)}
         return [session for session in sessions if session not in busy and not self.visits[session].busy]
 
     def unheard(self, seconds: float) -> list[str]:
         """Sessions that asked for something and have not listened for the answer for so long."""
-        now, asked = time.monotonic(), {event.session_hash for event in self.queue.event_ids_to_events.values()}
+        now, asked = time.monotonic(), {event.session_hash for event in under_way(self.queue)}
         visits = {session: self.visits[session] for session in asked if session in self.visits}
         return [session for session, visit in visits.items() if not visit.answers and now - visit.heard > seconds]
 
     def forget(self, session: str) -> None:
         """Every trace of a session: its chains, its picture, its last frame, answers that it did not fetch."""
-        holder = self.blocks.state_holder
-        stores = (self.queue.pending_messages_per_session, self.queue.pending_event_ids_session, holder.session_data)
-        for store in (*stores, holder.time_last_used, self.visits):
-            store.pop(session, None)
+        forget_session(self.blocks, session)
+        self.visits.pop(session, None)
         self.left.append(session)
 
     @contextmanager
@@ -154,9 +139,9 @@ class Visitors:
     def joining(self, session: str, address: str, concurrency_id: str) -> Iterator[None]:
         """An event on its way into the queue."""
         visit = self.admit(session, address)
-        under_way = Counter(event.session_hash for event in self.queue.event_ids_to_events.values())
-        mine = under_way[session] + visit.joining
-        theirs = sum(under_way[name] + other.joining for name, other in self.visits.items() if other.address == address)
+        asked = Counter(event.session_hash for event in under_way(self.queue))
+        mine = asked[session] + visit.joining
+        theirs = sum(asked[name] + other.joining for name, other in self.visits.items() if other.address == address)
         wait = self.wait_for(concurrency_id)
         if mine >= self.limits.events_per_visitor:
             raise Full(f"You have {mine} requests under way already.", wait)
@@ -219,12 +204,12 @@ class Visitors:
         First comes whose address has the fewest events running, then whose session has. Where several run at once, one
         place of each kind is never held by the same address as all the others.
         """
-        running = [event for job in self.queue.active_jobs for event in job or ()]
+        now_running = running(self.queue)
         for concurrency_id, line in self.queue.event_queue_per_concurrency_id.items():
             most = line.concurrency_limit
             if not line.queue or (most is not None and line.current_concurrency >= most):
                 continue
-            here = [event for event in running if event.concurrency_id == concurrency_id]
+            here = [event for event in now_running if event.concurrency_id == concurrency_id]
             addresses = Counter(self.address(event.session_hash) for event in here)
             sessions = Counter(event.session_hash for event in here)
 

@@ -11,8 +11,9 @@ import torch
 
 from app import shell
 from app.best import TOO_LONG
-from app.deadlines import Deadline, Gone, TimeUp, still_wanted
+from app.deadlines import Deadline, Gone, TimeUp
 from app.drawing import AT_ONCE, draw, walk_through
+from app.gradio_inside import still_wanted
 from jem_core.bundle import Bundle
 from jem_core.chains import sample
 from jem_core.condition import Condition

@@ -1,0 +1,99 @@
+"""What we use of Gradio beyond its documentation, all in one place.
+
+A new release of Gradio may change any of it: tests/app/test_gradio_inside.py says by name what is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gradio as gr
+from gradio.block_function import BlockFunction
+from gradio.context import LocalContext, get_blocks_context
+from gradio.queueing import Event, Queue
+from gradio.utils import LRUCache
+
+
+def sent(event: gr.EventData) -> dict:
+    """What the browser sent with an event. Anything may come; what is not names with values counts as nothing."""
+    return event._data if isinstance(event._data, dict) else {}
+
+
+def queue_of(blocks: gr.Blocks) -> Queue:
+    return blocks._queue
+
+
+def served_blocks() -> gr.Blocks | None:
+    """The app whose event the calling thread serves."""
+    return LocalContext.blocks.get(None)
+
+
+def still_wanted() -> bool:
+    """Whether somebody waits for the event that the calling thread serves; outside an event of the queue: yes.
+
+    Gradio marks an event when its listener hangs up, and forgets it when it is cancelled.
+    """
+    blocks, event_id = served_blocks(), LocalContext.event_id.get(None)
+    if blocks is None or event_id is None:
+        return True
+    event = queue_of(blocks).event_ids_to_events.get(event_id)
+    return event is not None and event.alive
+
+
+def under_way(queue: Queue) -> list[Event]:
+    """Events that wait or run."""
+    return list(queue.event_ids_to_events.values())
+
+
+def running(queue: Queue) -> list[Event]:
+    return [event for job in queue.active_jobs for event in job or ()]
+
+
+def session_of(queue: Queue, event_id: str) -> str:
+    """The session that an event belongs to, running or finished."""
+    event = queue.event_ids_to_events.get(event_id)
+    waiting = queue.pending_event_ids_session
+    return event.session_hash if event else next((one for one, ids in waiting.items() if event_id in ids), event_id)
+
+
+def end(queue: Queue, values: dict) -> None:
+    """A caller does not want an event any more: what computes it sees that at its next step (app.deadlines)."""
+    event_id = values.get("event_id")
+    event = queue.event_ids_to_events.get(event_id) if isinstance(event_id, str) else None
+    if event is not None and event.session_hash == values.get("session_hash"):
+        event.alive = False
+
+
+class Boxes(LRUCache):
+    """Gradio's message boxes. Of two who listen to one session and hang up together, the second has none to delete."""
+
+    def __delitem__(self, session: str) -> None:
+        if session in self:
+            super().__delitem__(session)
+
+
+def take_over(queue: Queue, next_events: Callable, boxes: int) -> None:
+    """Let `next_events` choose what runs next, keep so many message boxes, and let the queue itself do less."""
+    queue.get_events = next_events
+    queue.pending_messages_per_session = Boxes(boxes)
+    queue.sleep_when_free = 0.005  # it asks for the next event a thousand times per second otherwise
+    # A table of the last 10,000 events with their sessions, worked through after each: nobody reads it here.
+    queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = 1, 2**62
+
+
+def forget_session(blocks: gr.Blocks, session: str) -> None:
+    """All that Gradio keeps of a session: its states, and answers that it did not fetch."""
+    queue, holder = queue_of(blocks), blocks.state_holder
+    for store in (queue.pending_messages_per_session, queue.pending_event_ids_session, holder.session_data):
+        store.pop(session, None)
+    holder.time_last_used.pop(session, None)
+
+
+def event_for(function: Callable) -> BlockFunction:
+    """The event of the app under construction that calls a function."""
+    return next(event for event in get_blocks_context().fns.values() if event.fn is function)
+
+
+def describe(component: gr.components.Component, **facts: object) -> None:
+    """Add to what the API page and the client's `view_api` say of a component."""
+    component._api_info = {**component._api_info, **facts}
