@@ -24,6 +24,10 @@ LONGEST_WALK = 2_000
 MOST_VARIANTS = 8
 SEEDS = 2**31 - 1
 HIGHEST_LEVEL = 10.0  # of an edit
+WALK = (
+    'what to ask for one after another: "Smiling+Eyeglasses; -Eyeglasses; +Wearing_Hat", where + requires, '
+    f"- excludes and ~ frees an attribute; at most {MOST_PARTS} parts"
+)
 
 
 def build() -> None:
@@ -31,7 +35,6 @@ def build() -> None:
     limits = current().limits
     n = f"how many pictures; from 1 to {min(MOST_IMAGES, limits.chains)}"
     sampler = {"concurrency_limit": limits.runs_at_once, "concurrency_id": "sampler"}
-    picture = {"concurrency_limit": 2, "concurrency_id": "predict"}
     common = {name: p.sampling(name) for name in ("sampler", "steps", "guidance")}
     common["steps"] = f"steps of a fresh chain; from 1 to {limits.sample_steps}; the default is the model's own"
     p.endpoint(
@@ -44,13 +47,9 @@ def build() -> None:
         "diverged, which chains went astray",
         **sampler,
     )
-    walk = (
-        'what to ask for one after another: "Smiling+Eyeglasses; -Eyeglasses; +Wearing_Hat", where + requires, '
-        f"- excludes and ~ frees an attribute; at most {MOST_PARTS} parts"
-    )
     p.endpoint(
         steer,
-        {"walk": walk, "n": n, "model": p.MODEL, "seed": p.SEED, **common, "lift": p.sampling("lift")},
+        {"walk": WALK, "n": n, "model": p.MODEL, "seed": p.SEED, **common, "lift": p.sampling("lift")},
         "model; conditions, one for each part; rows, for each part the same n chains as PNG data URIs; diverged",
         **sampler,
     )
@@ -59,7 +58,8 @@ def build() -> None:
         {"image": p.IMAGE, "model": p.MODEL, "face": p.FACE},
         "model; rows, for each attribute its probability p and, of the test pictures with such an answer, count, "
         "rate and the 95 % interval low to high, most unusual first; gate, how typical the picture is; faces; note",
-        **picture,
+        concurrency_limit=2,
+        concurrency_id="predict",
     )
     p.endpoint(
         edit,

@@ -51,13 +51,12 @@ def source(
         else held_out_split(len(files), seed)
     )
     images = in_processes(partial(read_picture, size=size, crop=crop), paths, workers)
-    rows = ((image, label) for image, label in zip(images, labels, strict=True))
     return Source(
         name="celeba",
         names=tuple(names[i] for i in keep),
         n=len(files),
         image_size=size,
-        rows=rows,
+        rows=zip(images, labels, strict=True),
         split=parts,
         options={"crop": crop, "split": split, "least_positive": least, "seed": seed},
         title="CelebA",

@@ -38,6 +38,18 @@ class LossParts:
     accuracy: Tensor
 
 
+@dataclass(frozen=True)
+class Weights:
+    """Of the parts of the loss."""
+
+    cross_entropy: float = 1.0
+    contrast: float = 1.0
+    energy_penalty: float = 0.0
+
+
+PLAIN = Weights()
+
+
 def contrastive_loss(
     model: JointEnergyModel,
     x: Tensor,
@@ -46,9 +58,7 @@ def contrastive_loss(
     chains: ChainState,
     use: Tensor,
     negative_labels: str = "sampled",
-    cross_entropy_weight: float = 1.0,
-    energy_penalty: float = 0.0,
-    contrast_weight: float = 1.0,
+    weights: Weights = PLAIN,
 ) -> LossParts:
     """The loss above for one batch of data and one of chains; `use` leaves stuck chains out. One forward for both."""
     logits = model.logits(torch.cat([x, chains.x]))
@@ -61,9 +71,9 @@ def contrastive_loss(
     if not use.any():  # every chain is stuck: no contrast to learn from
         contrast = contrast * 0
     entropy = cross_entropy(data, labels)
-    loss = contrast_weight * contrast + cross_entropy_weight * entropy
-    if energy_penalty:
-        loss = loss + energy_penalty * (positive.square().mean() + (negative * used).square().mean())
+    loss = weights.contrast * contrast + weights.cross_entropy * entropy
+    if weights.energy_penalty:
+        loss = loss + weights.energy_penalty * (positive.square().mean() + (negative * used).square().mean())
     return LossParts(loss, entropy.detach(), positive.detach(), level.detach(), accuracy(data, labels))
 
 

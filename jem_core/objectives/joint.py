@@ -12,7 +12,7 @@ from jem_core.buffer import JointBuffer
 from jem_core.model import JointEnergyModel
 from jem_core.objectives.base import Loss, Objective, Setup
 from jem_core.objectives.chain_pool import ChainPool
-from jem_core.objectives.contrast import contrastive_loss, kl_loss
+from jem_core.objectives.contrast import Weights, contrastive_loss, kl_loss
 
 
 class Jem(Objective):
@@ -44,18 +44,10 @@ class Jem(Objective):
         moved_under = chains.y
         chains, stuck, behind = pool.finish(chains, self.data_level)
         use = ~(stuck | behind)
-        parts = contrastive_loss(
-            self.model,
-            x,
-            labels,
-            pool.conditions_of(labels),
-            chains,
-            use,
-            self.negative_labels,
-            config.cross_entropy_weight,
-            config.energy_penalty,
-            contrast_weight=use.float().mean().item(),  # the energy waits while the chains catch up
-        )
+        # The energy waits while the chains catch up.
+        weights = Weights(config.cross_entropy_weight, use.float().mean().item(), config.energy_penalty)
+        asked = pool.conditions_of(labels)
+        parts = contrastive_loss(self.model, x, labels, asked, chains, use, self.negative_labels, weights)
         if config.kl_weight:
             last = previous._replace(y=moved_under)
             near, same = pool.neighbours(slots)

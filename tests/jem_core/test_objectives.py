@@ -12,7 +12,7 @@ from jem_core.condition import FREE
 from jem_core.model import log_prob_from_logits
 from jem_core.networks.paper import PaperModel
 from jem_core.objectives.base import accuracy, cross_entropy, frequencies, random_conditions, random_counts
-from jem_core.objectives.contrast import contrastive_loss, kl_loss
+from jem_core.objectives.contrast import Weights, contrastive_loss, kl_loss
 from jem_core.objectives.supervised import Supervised
 from jem_core.random import generator
 from jem_core.samplers import ChainState, KernelSettings, Resampling, Sampler
@@ -166,11 +166,11 @@ def test_weights_of_the_parts() -> None:
     model, x = GridModel(), GRID[DATA]
     chains, use = ChainState(GRID[1:5], LABELS[:4], NOTHING[:4], 1), torch.ones(4, dtype=torch.bool)
     plain = contrastive_loss(model, x, LABELS, NOTHING, chains, use)
-    heavy = contrastive_loss(model, x, LABELS, NOTHING, chains, use, cross_entropy_weight=4.0)
+    heavy = contrastive_loss(model, x, LABELS, NOTHING, chains, use, weights=Weights(cross_entropy=4.0))
     torch.testing.assert_close(heavy.loss - plain.loss, 3 * plain.cross_entropy)
-    waiting = contrastive_loss(model, x, LABELS, NOTHING, chains, use, contrast_weight=0.25)
+    waiting = contrastive_loss(model, x, LABELS, NOTHING, chains, use, weights=Weights(contrast=0.25))
     torch.testing.assert_close(waiting.loss - plain.cross_entropy, 0.25 * (plain.loss - plain.cross_entropy))
-    penalized = contrastive_loss(model, x, LABELS, NOTHING, chains, use, energy_penalty=0.1)
+    penalized = contrastive_loss(model, x, LABELS, NOTHING, chains, use, weights=Weights(energy_penalty=0.1))
     norm = (
         plain.data_log_prob.square().mean() + log_prob_from_logits(model.logits(GRID[1:5]), LABELS[:4]).square().mean()
     )
