@@ -72,6 +72,11 @@ def test_exclusive_attributes_switch_each_other_off(visit):
     studio.chip("Blond_Hair").click()
     assert studio.chip("Black_Hair").get_attribute("data-state") == "free"
     assert studio.setting("with") == ["Blond_Hair"]
+    shoes = visit(model="shoes", **{"with": ["Brown", "Boots", "Knee_High"]})
+    shoes.chip("Red").click()
+    assert shoes.setting("with") == ["Boots", "Knee_High", "Red"], "red instead of brown"
+    shoes.chip("Sneakers").click()
+    assert shoes.setting("with") == ["Red", "Sneakers"]
 
 
 def test_strengths_are_hidden_until_wanted_and_change_the_pictures(visit):
