@@ -26,6 +26,8 @@ SETTINGS = "settings changed on the way"
 REPLACED = "a chain went astray and was replaced"
 PHOTO = "they began at your photo"
 TOO_LONG = f"there were more than {MOST_CHANGES} changes"
+TOO_MANY_WORDS = "the changes are too many for a link"
+OPPOSED = "they were asked for attributes that exclude each other"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class Walk:
         return [*self.legs[:-1], Leg(self.legs[-1].condition, None if self.whole else self.steps)]
 
     def text(self, bundle: Bundle) -> str:
-        """As an address carries it; empty when there is nothing to tell: one condition, all its steps."""
+        """As an address carries it; empty when there is nothing to tell (one condition, all its steps), or when it
+        cannot be told: then `why` says so."""
         legs = self.taken()
         if self.why or self.best_of or not legs or (len(legs) == 1 and legs[0].steps is None):
             return ""
@@ -78,7 +81,10 @@ class Walk:
             same = [leg.condition for leg in parse(text, bundle)] == [leg.condition for leg in legs]
         except ValueError:
             same = False
-        return text if same and len(text) <= LONGEST_WALK else ""
+        if not same or len(text) > LONGEST_WALK:
+            self.break_off(TOO_MANY_WORDS if same else OPPOSED)
+            return ""
+        return text
 
     def copy(self) -> Walk:
         return Walk(list(self.legs), self.steps, self.whole, self.best_of, self.why)

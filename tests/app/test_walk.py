@@ -2,8 +2,9 @@
 
 import pytest
 
-from app.walk import LOCKED, MOST_CHANGES, Leg, Walk, changes, parse, write
+from app.walk import LOCKED, MOST_CHANGES, OPPOSED, TOO_MANY_WORDS, Leg, Walk, changes, parse, write
 from jem_core.condition import Condition
+from jem_core.data.facts import DataFacts
 
 
 def asked(bundle, required=(), excluded=()):
@@ -52,6 +53,22 @@ def test_a_walk_has_an_end(tiny_bundle):
     for i in range(MOST_CHANGES + 1):
         walk.turn(asked(tiny_bundle, ["Red"] if i % 2 else ["Left"]))
     assert walk.why == f"there were more than {MOST_CHANGES} changes"
+
+
+def test_a_walk_that_a_link_cannot_tell_says_why(tiny_bundle, monkeypatch):
+    monkeypatch.setattr(DataFacts, "rivals", lambda self, name: ("Left",) if name == "Red" else ())
+    walk = Walk()
+    walk.turn(asked(tiny_bundle, ["Red"]))
+    walk.turn(asked(tiny_bundle, ["Red", "Left", "Dotted"]))
+    assert walk.text(tiny_bundle) != ""
+    walk.turn(asked(tiny_bundle, ["Left"]))
+    walk.turn(asked(tiny_bundle, ["Red", "Left"]))  # as an address may ask: requiring Red would free Left
+    assert (walk.text(tiny_bundle), walk.why) == ("", OPPOSED)
+    long = Walk()
+    for i in range(2):
+        long.turn(asked(tiny_bundle, ["Red"] if i else ["Left"]))
+    monkeypatch.setattr("app.walk.LONGEST_WALK", 5)
+    assert (long.text(tiny_bundle), long.why) == ("", TOO_MANY_WORDS)
 
 
 @pytest.mark.parametrize("text", ["Nobody", "Red@", "Red@-1", "Red@1e3", "Red@99999", ";" * 100, "@", "Red@٣"])
