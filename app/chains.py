@@ -43,7 +43,7 @@ class Chains:
     fresh: int  # the visitor's count of fresh starts when they began
     lanes: list[Lane]
     walk: Walk
-    way: tuple = ()  # the settings that their steps depend on
+    way: tuple = ((), ())  # the settings that their steps depend on
     locked: tuple[int, ...] = ()  # the chains that stay as they are
     held: tuple[int, ...] = ()  # of them, those that stay until the condition changes, whatever the visitor locks
     script: list[Leg] = field(default_factory=list)  # what a link still has to take again
@@ -176,13 +176,23 @@ class Stepper:
         for lane in chains.lanes:
             bundle = catalog.bundle(lane.model)
             self.bound.append(CoreChains(bundle, lane.memory, **settings.sampling(bundle, lane.sampler)))
-        if chains.way != settings.way:
-            chains.way = settings.way
-            chains.walk.break_off(walks.SETTINGS)
+        self._note_way()
         self._lock()
         if not chains.script:
             self.steer(condition_for(settings, catalog.bundle(settings.model)))
         self._move()
+
+    def _note_way(self) -> None:
+        """Settings that changed on the way cannot be told by a link. How much may change is for a change to ask: until
+        the first of them, chains have not felt it."""
+        chains, way = self.chains, self.settings.way
+        unfelt = ("lift",) if len(chains.walk.legs) == 1 else ()
+        before, now = (
+            (strengths, [pair for pair in own if pair[0] not in unfelt]) for strengths, own in (chains.way, way)
+        )
+        if before != now:
+            chains.walk.break_off(walks.SETTINGS)
+        chains.way = way
 
     def steer(self, asked: Condition) -> None:
         """On to another condition, where it is another."""

@@ -191,6 +191,17 @@ def test_a_link_takes_the_same_changes_again(runtime, settings):
     assert (on[-1]["status"], on[-1]["with"]) == ("settled", ["Framed"]), "a change there works at once"
 
 
+def test_a_link_tells_how_much_was_allowed_to_change(runtime):
+    """Where it was said before the first change; later, the changes before would be taken in another way."""
+    some, red = LEVELS.but(own=(("lift", 0.5),)), LEVELS.but(required=("Red", "Left"))
+    frames, chains = run(some.but(required=("Red", "Left")), run(LEVELS)[1])
+    assert (frames[-1]["walk"], frames[-1]["why"]) == ("Red;Left", "")
+    again = run(some.but(required=("Red", "Left"), walk="Red;Left"))[1]
+    assert torch.equal(pictures(again, runtime), pictures(chains, runtime))
+    late, _ = run(some.but(required=("Left",)), run(red, run(LEVELS)[1])[1])
+    assert late[-1]["why"] == "settings changed on the way"
+
+
 def test_a_change_while_a_link_is_taken_again_does_not_wait(runtime):
     box = Mailbox("hasty")
     box.drop()
