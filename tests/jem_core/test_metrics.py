@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn import metrics as sk
 
 from jem_core import metrics
 from jem_core.metrics import METRICS, ece, ece_adaptive, ece_paper, point_metrics, prediction_report, weighted_metrics
+from tests.vision import torchmetrics
 
 CLOSE = 1e-6
 
@@ -77,10 +79,6 @@ def test_equal_weights_give_the_point_values():
 
 
 def test_ece_agrees_with_torchmetrics_inside_the_ends():
-    import jem_core.vision  # noqa: F401 (torchmetrics imports torchvision, which this door lets in on any machine)
-
-    torch = pytest.importorskip("torch")
-    torchmetrics = pytest.importorskip("torchmetrics")
     rng = np.random.default_rng(0)
     p = rng.uniform(0.5, 1.0, 2000).astype(np.float32)  # P(y = 1) is the confidence when it is above one half
     y = (rng.random(2000) < 0.8).astype(np.int64)

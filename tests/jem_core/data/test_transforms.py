@@ -5,7 +5,7 @@ import torch
 
 from jem_core.data.transforms import augment_chains, dequantize, gaussian_blur, training_transform
 from jem_core.random import chain_generators
-from jem_core.vision import v2
+from tests.vision import v2
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""The only door to torchvision: `from jem_core.vision import v2, make_grid`.
+"""The only door to torchvision and torchmetrics, which some tests compare with: `from tests.vision import v2`.
 
 The torchvision wheel of the package index is built against CUDA. On a CPU-only torch its compiled part cannot load, and
 the import then fails while it registers shapes for two operators that nobody declared. Declaring their signatures
@@ -49,7 +49,7 @@ def _compiled_part_loads() -> bool:
 
 _declare_operators()
 
+import torchmetrics  # noqa: E402 (it imports torchvision)
 from torchvision.transforms import v2  # noqa: E402
-from torchvision.utils import make_grid  # noqa: E402
 
-__all__ = ["make_grid", "v2"]
+__all__ = ["torchmetrics", "v2"]
