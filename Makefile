@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
 
-# The science runs on one core beside the server on the other; then, alone, what a browser or a crowd does by the clock.
+# The science runs on one core beside the server on the other. Then, alone, browsers and crowds, which go by the clock.
 SCIENCE := tests/jem_core tests/train
 SERVER := tests/app $(wildcard tests/test_*.py)
 CLOCK := tests/e2e tests/load
@@ -20,7 +20,7 @@ test: $(VENV)/dev.done browser scripts
 	wait $$science; science=$$?; cat $$log; rm $$log; [ $$server = 0 ] && [ $$science = 0 ]
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest $(CLOCK)
 
-# For daily work, in less than two minutes: without browsers, crowds, whole trainings and other processes.
+# For daily work, in less than two minutes: no browsers, no crowds, no whole trainings, no other processes.
 test-quick: $(VENV)/dev.done
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q --quick
 
@@ -30,8 +30,8 @@ lint: $(VENV)/dev.done scripts
 	$(BIN)/mypy
 	@if [ -d node_modules ]; then npm run --silent lint; fi
 
-# Every package at one version, by its hashes. Torch stays outside: its builds for CPUs and for GPUs have other hashes
-# and need other packages, and which of them is right the machine's own settings of pip decide.
+# Every package at one version, by its hashes. Torch is left out: its builds for CPUs and for GPUs differ in hash and
+# need other packages, and the machine's own pip settings decide which one is right.
 LOCK := $(BIN)/pip-compile --quiet --generate-hashes --strip-extras --no-emit-options --no-emit-index-url \
 	--no-emit-find-links --no-emit-trusted-host --unsafe-package torch --unsafe-package setuptools --unsafe-package pip
 lock: export CUSTOM_COMPILE_COMMAND = make lock
@@ -41,8 +41,8 @@ lock: | $(VENV)/bin/python
 	cp requirements-dev.lock requirements.lock
 	$(LOCK) --output-file requirements.lock requirements.txt
 
-# Known weaknesses of the pinned packages; asks the public advisory databases, so it needs the network. Newer releases
-# are listed first: their notes say what they mended. What was found, and why it does not reach us, is in SECURITY.md.
+# Known weaknesses of the pinned packages. It asks the public advisory databases, and fails without them. First it lists
+# newer releases: their notes say what they mended. What was found, and why it cannot harm us, is in SECURITY.md.
 audit: $(VENV)/app.done
 	$(BIN)/python -m pip list --outdated
 	$(BIN)/python -m pip install --quiet pip-audit==2.10.1
@@ -63,17 +63,19 @@ $(VENV)/dev.done: requirements.txt requirements-dev.lock | $(VENV)/bin/python
 	$(INSTALL) $(TORCH)
 	touch $@ $(VENV)/app.done
 
-# The browser tests drive Debian's chromium; without it, and without the right to install it, they are skipped.
+# The browser tests drive Debian's chromium. Where it is missing and may not be installed they are skipped, and said to
+# be; where everything must run (CI is set), that is a failure.
 browser:
 	@if command -v chromium >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-	else echo "chromium is not installed: the browser tests will be skipped (install it to run them)."; fi
+	else echo "chromium is not installed: the browser tests cannot run."; [ -z "$$CI" ]; fi
 
-# The page's scripts are linted, checked and tested with tools of package.json; the app itself needs none of them.
+# The page's scripts are linted, checked and tested with the tools in package.json; the app itself needs none of them.
 # Not `npm ci`: it refuses a lock without the binaries of every platform, and not every registry carries them all.
 scripts:
-	@if command -v npm >/dev/null; then [ -d node_modules ] || npm install --no-save --silent --no-audit --no-fund; \
+	@if command -v npm >/dev/null; then [ node_modules -nt package.json ] || \
+		{ npm install --no-save --silent --no-audit --no-fund && touch node_modules; }; \
 	else echo "node is not installed: the page's scripts are neither linted nor tested."; [ -z "$$CI" ]; fi
 
 clean:

@@ -29,9 +29,7 @@ def main(arguments: list[str] | None = None, prog: str = "python -m train") -> i
     named = (arguments if arguments is not None else sys.argv[1:])[:1]
     for name in COMMANDS:
         path = Path(__file__).parent / f"{name}.py"
-        if not path.is_file():
-            continue
-        help_line = (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0]
+        help_line = str(ast.get_docstring(ast.parse(path.read_text()))).splitlines()[0]
         command = commands.add_parser(name, help=help_line, description=help_line, allow_abbrev=False)
         if named == [name]:  # import only the module that runs: some need packages that others do not
             module = importlib.import_module(f"train.{name}")

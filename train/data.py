@@ -15,7 +15,7 @@ from jem_core.data.source import Row, Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One subcommand a source; what they share is added to each."""
+    """One subcommand per source; what they share is added to each."""
     sources = parser.add_subparsers(dest="source", required=True, metavar="SOURCE")
     avatars = sources.add_parser(
         "avatars", help="faces drawn from attributes, as many as you like; nothing to download"
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     shoes = sources.add_parser("shoes", help="UT Zappos50K as a folder of small pictures and a table")
     _add_root(shoes, "the folder that holds images and labels.csv", least=0.02)
-    folder = sources.add_parser("folder", help="your own pictures, with a CSV: file name, one column an attribute")
+    folder = sources.add_parser("folder", help="your own pictures, with a CSV: file name, one column per attribute")
     _add_root(folder, "the folder of pictures", least=0.0)
     folder.add_argument("--csv", type=Path, help="the table (the only .csv of the folder)")
     folder.add_argument("--attributes", default="", help="columns to use, with commas (all)")
@@ -80,6 +80,13 @@ def make_source(args: argparse.Namespace) -> Source:
         from jem_core.data import avatars
 
         return avatars.source(args.n, args.size, **common)
+    if args.source == "folder":
+        from jem_core.data import folder
+
+        names = [name.strip() for name in args.attributes.split(",") if name.strip()]
+        columns, shares = folder.Columns(names, args.least), (args.val, args.test)
+        options = {"table": args.csv, "columns": columns, "crop": args.crop, "shares": shares}
+        return folder.source(args.root, args.size, **options, **common)
     common["least"] = args.least
     if args.source == "celeba":
         from jem_core.data import celeba
@@ -89,15 +96,9 @@ def make_source(args: argparse.Namespace) -> Source:
         from jem_core.data import utzappos
 
         return utzappos.source(args.root, args.size, missing=args.missing, **common)
-    if args.source == "shoes":
-        from jem_core.data import shoes
+    from jem_core.data import shoes
 
-        return shoes.source(args.root, args.size, **common)
-    from jem_core.data import folder
-
-    columns = [name.strip() for name in args.attributes.split(",") if name.strip()]
-    shares = {"val": args.val, "test": args.test}
-    return folder.source(args.root, args.size, table=args.csv, attributes=columns, crop=args.crop, **shares, **common)
+    return shoes.source(args.root, args.size, **common)
 
 
 def run(args: argparse.Namespace) -> int:

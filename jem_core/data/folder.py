@@ -1,4 +1,4 @@
-"""Your own pictures: a directory and a CSV with a file name and one column an attribute.
+"""Your own pictures: a directory and a CSV with a file name and one column per attribute.
 
 Values are 0/1, yes/no or true/false; an empty cell is unknown. Whatever is wrong is said in one sentence that names
 the file and the row, before or while reading, and nothing half-written is left.
@@ -28,6 +28,16 @@ VALUES = {
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
+class Columns(NamedTuple):
+    """Which columns of the table are attributes: these, or all, if they have this share of positives at least."""
+
+    names: Sequence[str] = ()
+    least: float = 0.0
+
+
+ALL_COLUMNS = Columns()
+
+
 class Entry(NamedTuple):
     """One picture: where it is, the line of the CSV that names it, and its labels."""
 
@@ -41,24 +51,25 @@ def source(
     size: int,
     *,
     table: str | Path | None = None,
-    attributes: Sequence[str] = (),
+    columns: Columns = ALL_COLUMNS,
     crop: str = "centre",
-    least: float = 0.0,
-    val: float = 0.1,
-    test: float = 0.1,
+    shares: tuple[float, float] = (0.1, 0.1),
     seed: int = 0,
     workers: int = 2,
 ) -> Source:
-    """The pictures that the table names (the only CSV of the directory if none is given), split at random."""
+    """The pictures that the table names (the only CSV of the directory if none is given), split at random.
+
+    `shares` are those of the pictures that go to val and to test.
+    """
     root = Path(root)
     if not root.is_dir():
         raise ValueError(f"There is no directory {root}.")
     table = Path(table) if table else _only_table(root)
-    names, entries, notes = read_table(table, root, attributes)
+    names, entries, notes = read_table(table, root, columns.names)
     labels = np.array([entry.labels for entry in entries], dtype=np.int8).reshape(len(entries), len(names))
-    keep = frequent(names, labels, least)
+    keep = frequent(names, labels, columns.least)
     if not keep:
-        raise ValueError(f"No attribute of {table} has at least {least:.0%} positives.")
+        raise ValueError(f"No attribute of {table} has at least {columns.least:.0%} positives.")
     labels = np.ascontiguousarray(labels[:, keep])
     names = [names[i] for i in keep]
     images = in_processes(partial(_read, size=size, crop=crop, table=table), entries, workers, chunk=16)
@@ -68,8 +79,8 @@ def source(
         n=len(entries),
         image_size=size,
         rows=zip(images, labels, strict=True),
-        split=random_split(len(entries), seed, val, test),
-        options={"crop": crop, "least_positive": least, "val": val, "test": test, "seed": seed},
+        split=random_split(len(entries), seed, *shares),
+        options={"crop": crop, "least_positive": columns.least, "val": shares[0], "test": shares[1], "seed": seed},
         notes=(*notes, *_one_sided(names, labels)),
     )
 

@@ -27,7 +27,8 @@ GROUPS = (
 
 def source(root: str | Path, size: int, *, least: float = LEAST_POSITIVE, seed: int = 0, workers: int = 2) -> Source:
     """The pictures of `root`/images and the labels of `root`/labels.csv; 5,000 at random for val and test."""
-    rows = folder.source(root, size, crop="stretch", least=least, seed=seed, workers=workers)
+    columns = folder.Columns(least=least)
+    rows = folder.source(root, size, columns=columns, crop="stretch", seed=seed, workers=workers)
     return Source(
         name="shoes",
         names=rows.names,

@@ -217,12 +217,12 @@ def test_crops(root: Path) -> None:
 
 def test_columns_can_be_chosen_and_filtered(root: Path) -> None:
     (root / "labels.csv").write_text("file,A,Comment,B\na00.png,1,nice,0\na01.png,0,bad,1\na02.png,0,,1\n")
-    source = folder.source(root, 16, attributes=["B", "A"], workers=1)
+    source = folder.source(root, 16, columns=folder.Columns(["B", "A"]), workers=1)
     assert source.names == ("B", "A")
     assert [label.tolist() for _, label in source.rows] == [[0, 1], [1, 0], [1, 0]]
-    assert folder.source(root, 16, attributes=["B", "A"], least=0.5).names == ("B",)
+    assert folder.source(root, 16, columns=folder.Columns(["B", "A"], 0.5)).names == ("B",)
     with pytest.raises(ValueError, match=r"no column 'C'.*A, Comment, B"):
-        folder.source(root, 16, attributes=["C"])
+        folder.source(root, 16, columns=folder.Columns(["C"]))
 
 
 def test_attributes_that_teach_nothing_are_mentioned(root: Path) -> None:
