@@ -74,6 +74,7 @@ class TrainConfig:
     widths: tuple[int, ...] = (32, 64, 128, 192)  # of the residual network, from the finest resolution to the coarsest
     blocks: tuple[int, ...] = (1, 1, 2, 1)  # at each resolution
     attention: int = 8  # side of the resolution at which places look at each other; 0: none
+    ascent: int = 0  # blocks per resolution on the way back up; 0: no way back
     fold: int = 1  # side of the squares of pixels that enter as one; 2: 64 px at the cost of 32 px
     init_gain: float = 1.6  # of the first weights (see `init_weights`); 0: PyTorch's default, the paper's
     seed: int = 0

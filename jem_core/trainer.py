@@ -24,7 +24,9 @@ from jem_core.divergence import Guard, TrainingDiverged
 from jem_core.gaussian import LowRankGaussian
 from jem_core.model import JointEnergyModel
 from jem_core.networks import build_network
+from jem_core.networks.growth import grow
 from jem_core.networks.paper import PaperModel, init_weights
+from jem_core.networks.residual import ResidualModel
 from jem_core.objectives import Setup, find_objective
 from jem_core.objectives.base import accuracy
 from jem_core.objectives.chain_pool import redistribute
@@ -95,13 +97,16 @@ class Trainer:
             self.model.logits = torch.compile(self.model.logits)  # type: ignore[method-assign]
 
     def begin_with(self, model: JointEnergyModel) -> None:
-        """Take over the weights of a finished model; Adam's moments and the schedule begin anew."""
+        """Take over a finished model, of this size or smaller; Adam's moments and the schedule begin anew."""
         if model.names != self.model.names:
             raise ValueError(f"The model knows {', '.join(model.names)}; the data have {', '.join(self.model.names)}.")
-        try:
-            self.model.load_state_dict(model.state_dict())
-        except RuntimeError as error:
-            raise ValueError(f"The model is of another shape than this config describes: {error}") from error
+        if isinstance(self.model, ResidualModel) and isinstance(model, ResidualModel):
+            grow(self.model, model)
+        else:
+            try:
+                self.model.load_state_dict(model.state_dict())
+            except RuntimeError as error:
+                raise ValueError(f"The model is of another shape than this config describes: {error}") from error
         self.ema.load_state_dict(self.model.state_dict())
         distributed.broadcast([*self.model.state_dict().values(), *self.ema.state_dict().values()])
 

@@ -38,7 +38,7 @@ TINY_RUN = {
     "picture_minutes": 1e6,
 }
 # What makes the same run one of noise levels.
-TINY_NET = {"widths": [4, 8], "blocks": [1, 1], "fold": 2, "attention": 8}
+TINY_NET = {"widths": [4, 8], "blocks": [1, 1], "fold": 2, "attention": 8, "ascent": 1}
 TINY_DENOISING = {"objective": "denoising", "network": "residual", **TINY_NET}
 TINY_NAMES = ("Red", "Bright", "Striped", "Left", "Dotted", "Framed")
 

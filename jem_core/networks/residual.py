@@ -107,16 +107,35 @@ class Stage(nn.Module):
         return h, (local.sum(dim=(2, 3), dtype=level.dtype) * self.weight).sum(dim=1)
 
 
+class Ascent(nn.Module):
+    """One resolution of the way back up: the features of the way down, and what the coarser resolution knows."""
+
+    def __init__(self, coarse: int, fine: int, blocks: int) -> None:
+        super().__init__()
+        self.carry = nn.Conv2d(coarse, fine, 1)
+        self.stage = Stage(fine, blocks, attention=False)
+
+    def forward(self, fine: Tensor, coarse: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+        return self.stage(fine + F.interpolate(self.carry(F.silu(coarse)), scale_factor=2.0), level)
+
+
 class ResidualNet(nn.Module):
     """u (N, 3, S, S) of about unit spread and sigma (N,) to g (N,) and differences d (N, K).
 
-    A residual convolutional encoder. Energies are local sums at every resolution and one dense part; its gradient with
-    respect to u runs back through the same layers and has the shape of a U-Net. No batch norm: an energy depends on its
-    own image alone.
+    A residual convolutional encoder and, with `ascent` blocks per resolution, the way back up. Energies are local sums
+    at every resolution and one dense part. On the way down a place knows its surroundings; on the way up it knows the
+    whole, so that an eye can be unlikely beside the other one. No batch norm: an energy depends on its own image alone.
     """
 
     def __init__(
-        self, attributes: int, image_size: int, widths: Sequence[int], blocks: Sequence[int], fold: int, attention: int
+        self,
+        attributes: int,
+        image_size: int,
+        widths: Sequence[int],
+        blocks: Sequence[int],
+        fold: int,
+        attention: int,
+        ascent: int,
     ) -> None:
         super().__init__()
         self.fold, self.attributes = fold, attributes
@@ -128,6 +147,7 @@ class ResidualNet(nn.Module):
             for width, count, side in zip(widths, blocks, sides, strict=True)
         )
         self.halve = nn.ModuleList(nn.Conv2d(a, b, 4, stride=2, padding=1) for a, b in pairwise(widths))
+        self.ascents = nn.ModuleList(Ascent(b, a, ascent) for a, b in pairwise(widths) if ascent)
         self.flatten = nn.Linear(widths[-1] * sides[-1] ** 2, HIDDEN)
         self.modulate = ScaleAndShift(HIDDEN)
         self.dense = nn.Linear(HIDDEN, HIDDEN)
@@ -145,12 +165,17 @@ class ResidualNet(nn.Module):
         with torch.autocast(u.device.type, enabled=False):
             level = self.embed(torch.cat([angles.sin(), angles.cos()], dim=1))
         h = self.stem(F.pixel_unshuffle(u, self.fold).contiguous(memory_format=torch.channels_last))
-        g = torch.zeros_like(sigma)
+        g, passed = torch.zeros_like(sigma), []
         for i, stage in enumerate(self.stages):
             h, share = stage(h, level)
             g = g + share
             if i < len(self.halve):
+                passed.append(h)
                 h = self.halve[i](F.silu(h))
+        up = h
+        for ascent, fine in zip(reversed(self.ascents), reversed(passed), strict=False):
+            up, share = ascent(fine, up, level)
+            g = g + share
         # Mixed precision ends here: energies and differences are sums that bfloat16 would round.
         with torch.autocast(u.device.type, enabled=False):
             whole = F.silu(self.modulate(self.flatten(F.silu(h).to(level.dtype).flatten(1)), level))
@@ -162,13 +187,13 @@ class ResidualModel(JointEnergyModel):
     """f(x, sigma) by a residual network. Chains run on images scaled to [-1, 1], with the noise of their level on top.
 
     `widths` and `blocks` have an entry for each resolution, the finest first; `attention` is the side of the one at
-    which places look at each other (0: none).
+    which places look at each other (0: none); `ascent` counts the blocks per resolution on the way back up (0: none).
     """
 
     network = "residual"
     levels = True
     lowest = 0.02
-    shape_keys = ("widths", "blocks", "attention")
+    shape_keys = ("widths", "blocks", "attention", "ascent")
 
     def __init__(
         self,
@@ -178,20 +203,24 @@ class ResidualModel(JointEnergyModel):
         blocks: Sequence[int] = (1, 1, 2, 1),
         fold: int = 2,
         attention: int = 8,
+        ascent: int = 0,
     ) -> None:
         super().__init__(names, image_size, fold)
-        self.widths, self.blocks, self.attention = list(widths), list(blocks), attention
+        self.widths, self.blocks, self.attention, self.ascent = list(widths), list(blocks), attention, ascent
         sides = [image_size // fold // 2**i for i in range(len(self.widths))]
         if not self.widths or len(self.widths) != len(self.blocks) or sides[-1] < 2:
             raise ValueError(
                 f"The widths are {list(widths)} and the blocks {list(blocks)}; expected equally many, "
                 f"and no more than halve {image_size // fold} pixels down to 2."
             )
-        if min(self.widths) < 1 or min(self.blocks) < 0:
-            raise ValueError(f"The widths are {list(widths)} and the blocks {list(blocks)}; expected positive counts.")
+        if min(self.widths) < 1 or min(*self.blocks, ascent) < 0:
+            raise ValueError(
+                f"The widths are {list(widths)}, the blocks {list(blocks)} and {ascent} on the way up; "
+                "expected positive counts."
+            )
         if attention and (attention not in sides or self.widths[sides.index(attention)] % HEADS):
             raise ValueError(f"The attention is at {attention!r} pixels; choose 0 or one of {sides}.")
-        self.net = ResidualNet(len(self.names), image_size, self.widths, self.blocks, fold, attention)
+        self.net = ResidualNet(len(self.names), image_size, self.widths, self.blocks, fold, attention, ascent)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def at(self, sigma: float | Tensor) -> Level:

@@ -149,8 +149,8 @@ def test_mixed_precision_ends_at_the_energies() -> None:
     [
         (32, {"fold": 1, "attention": 0}),
         (32, {"fold": 4, "attention": 4}),
-        (64, {"fold": 2, "attention": 16}),
-        (64, {"widths": [4, 4, 4, 4], "blocks": [0, 1, 2, 0], "attention": 8}),
+        (64, {"fold": 2, "attention": 16, "ascent": 0}),
+        (64, {"widths": [4, 4, 4, 4], "blocks": [0, 1, 2, 0], "attention": 8, "ascent": 2}),
         (128, {"fold": 4, "attention": 16}),
     ],
 )
@@ -204,6 +204,19 @@ def test_attention_is_where_it_was_asked_for() -> None:
     assert (grad.abs().sum(dim=1) > 0).all()
 
 
+def test_on_the_way_up_a_corner_knows_the_opposite_one() -> None:
+    """The finest local energies: each place's own, without the way up, and one that depends on the whole with it."""
+    for ascent, heard in ((0, False), (1, True)):
+        model = small_model(attention=0, ascent=ascent)
+        last = (model.net.ascents[0].stage if ascent else model.net.stages[0]).local
+        features = []
+        last.register_forward_hook(lambda _, __, out, seen=features: seen.append(out))
+        x = noisy(1).requires_grad_()
+        model.at(0.5).logits(x)
+        (grad,) = torch.autograd.grad(features[0][0, :, 0, 0].sum(), x)
+        assert bool(grad[0, :, -9:, -9:].any()) == heard
+
+
 def bad_calls() -> dict:
     model, x = small_model(), noisy()
     images = torch.rand(2, 3, 32, 32, generator=generator(0))
@@ -226,7 +239,8 @@ def bad_calls() -> dict:
         "fewer blocks": (lambda: net(blocks=[1]), r"blocks \[1\]; expected equally many"),
         "too many halvings": (lambda: net(widths=[4] * 5, blocks=[1] * 5, attention=0), "halve 16 pixels down to 2"),
         "a width of 0": (lambda: net(widths=[0, 8]), r"\[0, 8\].*expected positive counts"),
-        "blocks below 0": (lambda: net(blocks=[1, -1]), r"\[1, -1\]; expected positive counts"),
+        "blocks below 0": (lambda: net(blocks=[1, -1]), r"\[1, -1\] and 1 on the way up; expected positive counts"),
+        "no way up": (lambda: net(ascent=-1), r"-1 on the way up; expected positive counts"),
         "attention nowhere": (lambda: net(attention=5), r"attention is at 5 pixels; choose 0 or one of \[16, 8\]"),
         "heads of half a channel": (lambda: net(widths=[4, 6]), "attention is at 8 pixels"),
         "no such network": (lambda: build_network({"network": "unet"}), "no network 'unet'; choose paper or residual"),

@@ -101,12 +101,12 @@ def test_a_run_may_begin_with_a_finished_model(
     begun.write(tmp_path / "begun")
     where = ["--data", str(tiny_dataset.directory), "--device", "cpu", "--begin-with", str(tmp_path / "begun")]
     small = "--blocks [1,1] --batch-size 8 --start-rank 4 --warmup-iterations 0 --learning-rate 1e-12"
-    shape = ["--widths", "[4,8]", "--iterations", "2"]
+    shape = ["--widths", "[4,8]", "--ascent", "1", "--iterations", "2"]
     assert main(["fit", "avatars", *where, "--out", str(tmp_path / "other"), *small.split(), "--widths", "[4,4]"]) == 2
-    assert "another shape than this config" in capsys.readouterr().err
+    assert "they can grow, but not shrink" in capsys.readouterr().err
     assert main(["fit", "avatars", *where, "--out", str(tmp_path / "run"), *small.split(), *shape]) == 0
     resumed = ["--iterations", "3", "--resume"]
-    assert main(["fit", "avatars", *where, "--out", str(tmp_path / "run"), *small.split(), *shape[:2], *resumed]) == 0
+    assert main(["fit", "avatars", *where, "--out", str(tmp_path / "run"), *small.split(), *shape[:4], *resumed]) == 0
     words = ["export", str(tmp_path / "run"), "--data", str(tiny_dataset.directory), "--name", "on"]
     assert main([*words, "--out", str(tmp_path / "model")]) == 0
     model = Bundle.read(tmp_path / "model")
