@@ -22,7 +22,7 @@ HOW = {
 }
 PAGES = {
     "celeba": "http://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
-    "shoes": "https://vision.cs.utexas.edu/projects/finegrained/utzap50k/",
+    **dict.fromkeys(("shoes", "utzappos"), "https://vision.cs.utexas.edu/projects/finegrained/utzap50k/"),
 }
 USE = (
     "Made to study and to teach: how an energy-based model of many attributes samples, what it makes of combinations "

@@ -1,4 +1,4 @@
-"""Both samplers reach a distribution that is known in closed form, and kernels that are wrong do not.
+"""The samplers reach a distribution that is known in closed form, and kernels that are wrong do not.
 
 1,000 independent chains start at uniform noise and run 500 steps at a true temperature (grad_coef = noise_std^2 / 2, no
 clamp). Every statistic is averaged over the last 300 steps of each chain; its standard error is the spread of these
@@ -26,6 +26,7 @@ STEP_COST = 0.017  # of a variance
 MODEL = ClosedFormModel()
 LARGEST_PRECISION = 45.0  # of p(x | y), over all y
 NOISE = (2 * 2 * STEP_COST / LARGEST_PRECISION) ** 0.5
+OTHER_TARGETS: set[str] = set()  # samplers that are meant to reach another distribution, and have a test of their own
 CONDITIONS = {"unconditional": (FREE, FREE, FREE), "conditional": (1, FREE, 0)}
 
 
@@ -86,7 +87,7 @@ def check(averages: tuple[Tensor, Tensor, Tensor], truth: Moments) -> None:
 
 @pytest.mark.parametrize("preconditioned", [False, True], ids=["plain", "preconditioned"])
 @pytest.mark.parametrize("asked", CONDITIONS)
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in OTHER_TARGETS])
 def test_the_samplers_reach_the_closed_form(name: str, asked: str, preconditioned: bool) -> None:
     condition = CONDITIONS[asked]
     sampler = SAMPLERS[name](MODEL, settings(preconditioned))
