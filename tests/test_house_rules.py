@@ -4,9 +4,12 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from jem_core.config import CHOICES, TrainConfig
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted(
@@ -78,6 +81,13 @@ def test_links_of_the_documents_lead_somewhere(page: str) -> None:
     path = ROOT / page
     links = re.findall(r"\]\(([^)#\s]+)\)", path.read_text(encoding="utf-8"))
     assert not [link for link in links if "://" not in link and not (path.parent / link).exists()]
+
+
+def test_the_guide_explains_every_key_of_a_config() -> None:
+    guide = re.sub(r"```.*?```", "", (ROOT / "train" / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = set(re.findall(r"`([^`\n]+)`", guide))
+    keys = {field.name for field in fields(TrainConfig)}
+    assert not (keys | {choice for choices in CHOICES.values() for choice in choices}) - named
 
 
 @pytest.mark.parametrize("path", CORE, ids=name)
