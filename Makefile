@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test test-quick lint lock audit browser scripts clean
+.PHONY: demo test test-quick test-lowest lint lock audit browser scripts clean
 
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
@@ -23,6 +23,14 @@ test: $(VENV)/dev.done browser scripts
 # For daily work, in less than two minutes: no browsers, no crowds, no whole trainings, no other processes.
 test-quick: $(VENV)/dev.done
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q --quick
+
+# The same with the oldest packages that pyproject.toml allows, in an environment of its own.
+OLDEST = $(shell sed -n '/^dependencies/,/^]/s/^ *"\([^>]*\)>=\([0-9.]*\)[,"].*/\1==\2/p' pyproject.toml)
+TESTING = $(shell grep -E '^(pytest|torchmetrics|torchvision)==' requirements-dev.txt)
+test-lowest: | $(VENV)/bin/python
+	$(PYTHON) -m venv --upgrade-deps $(VENV)/lowest
+	$(VENV)/lowest/bin/python -m pip install --quiet $(OLDEST) $(TESTING)
+	OMP_NUM_THREADS=2 $(VENV)/lowest/bin/python -m pytest -q --quick
 
 lint: $(VENV)/dev.done scripts
 	$(BIN)/ruff check .
