@@ -1,6 +1,7 @@
 """Small real things that many tests need: a data set, a model directory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,5 +133,20 @@ def tiny_levels(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory)
         support=tiny_dataset.support(),
     )
     directory = tmp_path_factory.mktemp("models") / "tiny-levels"
+    bundle.write(directory)
+    return Bundle.read(directory)
+
+
+@pytest.fixture(scope="session")
+def tiny_rival(tiny_bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """A factored JEM with the same attributes, to stand beside the first."""
+    torch.manual_seed(1)
+    bundle = replace(
+        tiny_bundle,
+        name="tiny-jem",
+        config={**tiny_bundle.config, "objective": "jem"},
+        model=PaperModel(TINY_NAMES, image_size=32, width=4),
+    )
+    directory = tmp_path_factory.mktemp("rivals") / "tiny-jem"
     bundle.write(directory)
     return Bundle.read(directory)

@@ -7,32 +7,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from driver import Studio
 from evaluated import evaluate_prediction
 from serve import CHROMIUM, FLAGS, ROOT, Server, start_server, stop_server
 
 from jem_core.bundle import Bundle
-from jem_core.networks.paper import PaperModel
 
 __all__ = ["ROOT"]  # other tests take it from here
 
 
 @pytest.fixture(scope="session")
-def models(tiny_bundle: Bundle, tiny_levels: Bundle, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def models(tiny_bundle: Bundle, tiny_levels: Bundle, tiny_rival: Bundle) -> list[Path]:
     """Small models with the same attributes: with noise levels, as Gibbs-JEM, as factored JEM."""
-    torch.manual_seed(1)
-    rival = Bundle(
-        name="tiny-jem",
-        config={**tiny_bundle.config, "objective": "jem"},
-        model=PaperModel(tiny_bundle.names, image_size=32, width=4),
-        gaussian=tiny_bundle.gaussian,
-        buffer=tiny_bundle.buffer,
-        support=tiny_bundle.support,
-    )
-    directory = tmp_path_factory.mktemp("rival") / "tiny-jem"
-    rival.write(directory)
-    return [tiny_levels.directory, tiny_bundle.directory, directory]
+    return [tiny_levels.directory, tiny_bundle.directory, tiny_rival.directory]
 
 
 @pytest.fixture(scope="session")
