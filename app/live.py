@@ -48,7 +48,7 @@ def stream(box: Mailbox, name: str, chains: Chains | None, photo: Tensor | None,
         yield {"run": name, "status": "error", "message": str(error)}, None
     except Exception:
         log.exception("A run ended in an error")
-        message = "Something went wrong on the server, and the pictures stopped. Start over begins anew."
+        message = "Something went wrong on the server, and the pictures stopped. Press Start over to begin again."
         yield {"run": name, "status": "error", "message": message}, None
 
 

@@ -28,11 +28,11 @@ def recipe(settings: Settings, walk: Walk | None, source: str) -> Recipe:
     note = f"These pictures cannot be made again, because {why}. This makes fresh ones." if why else ""
     if len(legs) < 2 and all(leg.steps is None for leg in legs):
         if settings.strengths:
-            note = note or "The command line has no strengths; the Python does."
+            note = note or "The command line does not take strengths; the Python does."
         return Recipe(_sample_python(settings, source, best_of), _sample_command(settings, source, best_of), note)
     python = _walk_python(settings, walk, source)
     if any(leg.steps is not None for leg in legs):
-        note = "You did not wait for all pictures to arrive. The Python knows that, the command line does not."
+        note = "Some pictures had not arrived yet. The Python takes that into account; the command line does not."
     return Recipe(python, _walk_command(settings, walk, source), note)
 
 

@@ -20,14 +20,14 @@ LONGEST_LEG = 1_000  # steps
 # Why a walk cannot be taken again, as the end of a sentence.
 LOCKED = "some pictures were locked while the others changed"
 MOVED = "the pictures kept moving"
-LIKE = "they grew out of one of the pictures before"
+LIKE = "they grew out of an earlier picture"
 HALF = "a step was taken in halves"
 SETTINGS = "settings changed on the way"
 REPLACED = "a chain went astray and was replaced"
-PHOTO = "they began at your photo"
+PHOTO = "they started from your photo"
 TOO_LONG = f"there were more than {MOST_CHANGES} changes"
-TOO_MANY_WORDS = "the changes are too many for a link"
-OPPOSED = "they were asked for attributes that exclude each other"
+TOO_MANY_WORDS = "there were too many changes for a link"
+OPPOSED = "some of the attributes you asked for exclude each other"
 
 
 @dataclass(frozen=True)

@@ -156,5 +156,7 @@ export function downloadBlob(blob, name) {
   setTimeout(() => URL.revokeObjectURL(uri), 5000);
 }
 
+/** A finger has no way to point without tapping. */
+export const touch = () => window.matchMedia('(hover: none)').matches;
 export const stillness = () => window.matchMedia('(prefers-reduced-motion: reduce)').matches;
 export const theme = () => (document.body.classList.contains('dark') ? 'dark' : 'light');

@@ -34,7 +34,7 @@ const WORDS = {
   none: 'One grid',
   samplers: 'Two samplers',
   models: 'Two models',
-  conditional: 'Noise that knows what you ask',
+  conditional: 'Noise that knows what you ask for',
   informed: 'Noise like the data',
   noise: 'Pure noise',
   uniform: 'Uniform noise',
@@ -125,7 +125,7 @@ function paintLift() {
 }
 /** @param {number} share */
 function liftWords(share) {
-  return ['a little', 'some', 'much', 'almost everything', 'everything'][Math.min(4, Math.floor(share * 5))];
+  return ['a little', 'some', 'a lot', 'almost everything', 'everything'][Math.min(4, Math.floor(share * 5))];
 }
 
 /** @type {(row: Row, input: HTMLInputElement | HTMLSelectElement) => void} */

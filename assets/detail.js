@@ -93,8 +93,8 @@ function build() {
       { class: 'gj-detail-head' },
       go('close', '← All', 'Back to all pictures'),
       make('h2', {}),
-      go('before', '‹', 'Picture before'),
-      go('after', '›', 'Picture after'),
+      go('before', '‹', 'Previous picture'),
+      go('after', '›', 'Next picture'),
     ),
     make('div', { class: 'gj-row gj-detail-actions', role: 'group', 'aria-label': 'This picture' }),
     make(
@@ -223,7 +223,7 @@ function paintFlips(trace, span, step) {
   const last = flips.at(-1);
   const when = last ? `${labelOf(names[last.k])} ${last.on ? 'on' : 'off'} at step ${last.step}` : '';
   const words = last
-    ? `${flips.length} so far; the last: ${when}. Filled: it came on; hollow: it went off`
+    ? `${flips.length} so far; the last: ${when}. Filled: switched on; hollow: switched off`
     : 'none so far';
   setText(box.querySelector('.gj-of-flips small'), words);
   const node = box.querySelector('[data-detail=flips]');

@@ -30,7 +30,7 @@ export function chooseEnd(end, lane, chain) {
   Object.assign(/** @type {End} */ (ends[end]), { state: store.state, place: chain, picture: alone(0, chain, 96) });
   find('.gj-path').open = true;
   paintEnds();
-  say(`This picture is ${end.toUpperCase()} now. You find it under “From A to B”.`, 5);
+  say(`This picture is ${end.toUpperCase()} now. You’ll find it under “From A to B”.`, 5);
 }
 
 export function paintEnds() {

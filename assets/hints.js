@@ -1,14 +1,21 @@
 // @ts-check
 // Three short hints on the first visit. Whoever skips them, or reads them, never sees them again.
-import { make } from './base.js';
+import { make, touch } from './base.js';
 import { find } from './store.js';
 
 const KEPT = 'gibbs-jem-hints';
-const HINTS = [
-  'Click an attribute to require it. The pictures change before your eyes.',
-  'Point at a picture to star it, lock it, or ask for more like it. Click it to see it large.',
-  'Nothing is lost: the strip under the pictures brings earlier ones back.',
-];
+const LAST = 'Nothing is lost: the strip under the pictures brings earlier ones back.';
+const HINTS = touch()
+  ? [
+      'Tap an attribute to require it. The pictures change before your eyes.',
+      'Tap a picture to see it large, star it, lock it, or ask for more like it.',
+      LAST,
+    ]
+  : [
+      'Click an attribute to require it. The pictures change before your eyes.',
+      'Point at a picture to star it, lock it, or ask for more like it. Click it to see it large.',
+      LAST,
+    ];
 
 function seen() {
   try {

@@ -171,7 +171,7 @@ page.onFrame = (/** @type {Frame} */ frame) => {
 function farewell(frame) {
   if (frame.message) return frame.message;
   if (frame.status === 'settled') return `Done. Change an attribute, or get new ${model().noun}.`;
-  return frame.status === 'resting' ? 'Paused, so that others have a turn.' : '';
+  return frame.status === 'resting' ? 'Paused, so that others get a turn.' : '';
 }
 
 /** @param {Frame} frame */
@@ -215,13 +215,13 @@ async function full(answer) {
     .catch(() => null);
   const text = typeof words === 'string' ? words : 'The server is full right now.';
   if (!store.models.length) {
-    say(`${text} This page tries again by itself.`, 0);
+    say(`${text} This page will try again by itself.`, 0);
     retry = window.setTimeout(() => location.reload(), 1000 * seconds);
   } else if (store.status === 'queued') {
     store.playing = false;
     store.status = 'full';
     tell();
-    say(`${text} Your pictures start by themselves.`, 0);
+    say(`${text} Your pictures will start by themselves.`, 0);
     retry = window.setTimeout(() => begin('run'), 1000 * seconds);
   }
 }
@@ -240,11 +240,11 @@ function watchSilence() {
   if (!store.playing) return;
   const silent = performance.now() - lastFrame;
   if (store.status === 'queued' && silent > 2500)
-    say('Waiting for a free place. Your pictures start by themselves.', 4);
+    say('Waiting for a free place. Your pictures will start by themselves.', 4);
   else if (store.status !== 'queued' && silent > SILENCE) {
     store.playing = false;
     store.status = 'paused';
-    say('The connection was lost. Resume goes on from where the pictures were.', 0);
+    say('The connection was lost. Press Resume to go on from where the pictures were.', 0);
     tell();
   }
 }

@@ -63,7 +63,7 @@ function linkWords() {
   if (store.playing)
     return 'The link restores what you ask for. Wait until the pictures stand still to share them too.';
   if (why) return `The link restores what you ask for, but not these pictures, ${why}.`;
-  if (store.walk) return 'The link restores these very pictures: it takes the same changes again, one after another.';
+  if (store.walk) return 'The link restores these very pictures: it repeats the same changes, one after another.';
   return 'The link restores these very pictures.';
 }
 

@@ -1,6 +1,6 @@
 // @ts-check
 // The first screen put together.
-import { readColours } from './base.js';
+import { readColours, setText, touch } from './base.js';
 import { buildChips, listenToChips, paintBadge, paintSureness, setChoices } from './chips.js';
 import { listenToControls, paintProgress, paintStatus, rebuild, settingsReplaced } from './controls.js';
 import { detail, listenToDetail, paintDetail } from './detail.js';
@@ -130,7 +130,7 @@ function welcome(hello) {
   begin('run');
   post();
   if (words) say(words, 15);
-  else if (store.settings.walk) say('This link takes the same changes again, one after another.', 6);
+  else if (store.settings.walk) say('This link repeats the same changes, one after another.', 6);
   welcomeNewcomers();
 }
 
@@ -145,6 +145,7 @@ function listen() {
     if (code) copy(find(`[data-code=${code}]`).textContent, button);
     if (view) changeView(view);
   });
+  if (touch()) setText(find('.gj-click'), 'Tap');
   find('.gj-take').addEventListener('toggle', askForRecipe);
   const repaint = () => {
     paintGrid();

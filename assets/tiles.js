@@ -210,7 +210,7 @@ function toggleStar(lane, chain) {
     const src = sourceOf(lane, chain);
     if (!src) return;
     stars = [{ src, text: sentence() || 'anything', model: model().label }, ...stars].slice(0, MOST_STARS);
-    say('Starred. You find it under “Starred”.', 4);
+    say('You’ll find it under “Starred”.', 4);
   }
   keepStars();
 }
@@ -238,7 +238,7 @@ export function paintStars() {
         'button',
         {
           type: 'button',
-          'aria-label': `Remove the star of ${star.text}`,
+          'aria-label': `Remove the star from ${star.text}`,
           title: 'Remove',
           onclick: () => {
             stars.splice(i, 1);

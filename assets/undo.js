@@ -62,6 +62,9 @@ export function paintStates() {
       picture,
     );
   });
-  box.querySelector('div').replaceChildren(...nodes);
+  const strip = box.querySelector('div');
+  const more = nodes.length > strip.childElementCount;
+  strip.replaceChildren(...nodes);
+  if (more) strip.scrollLeft = strip.scrollWidth; // the newest is in sight
   find('[data-do=undo]').disabled = numbers.length < 2 || (here !== null && numbers[0] === here);
 }

@@ -299,7 +299,7 @@ def test_a_photo_is_where_chains_start(runtime):
     settings = PAPER.but(own=(("start", "photo"),))
     frames, chains = run(settings, order=Order("show"), photo=photo)
     assert torch.allclose(chains.lanes[0].memory.state.x, torch.tensor(0.25), atol=1e-3)
-    assert frames[-1]["why"] == "they began at your photo"
+    assert frames[-1]["why"] == "they started from your photo"
     frames, _ = run(settings, order=Order("show"))
     assert frames[-1]["status"] == "error"
     assert "your photo" in frames[-1]["message"]

@@ -61,13 +61,13 @@ def test_a_walk_that_did_not_wait(runtime, tmp_path, monkeypatch):
     settings = LEVELS.but(required=("Left",))
     made = make(settings, run(settings, chains)[1], runtime, tmp_path, monkeypatch)
     assert "steps = [2, None]" in made.python
-    assert made.note.endswith("The Python knows that, the command line does not.")
+    assert made.note.endswith("The Python takes that into account; the command line does not.")
 
 
 def test_strengths(runtime, tmp_path, monkeypatch):
     settings = LEVELS.but(strengths=(("Red", 3.0),))
     made = make(settings, run(settings)[1], runtime, tmp_path, monkeypatch)
-    assert made.note == "The command line has no strengths; the Python does."
+    assert made.note == "The command line does not take strengths; the Python does."
 
 
 def test_what_cannot_be_made_again_says_so(runtime):

@@ -1,4 +1,4 @@
-"""Measure the first screen in a real browser: python tests/e2e/measure_first_screen.py [--model DIR] [--chains 16].
+"""Measure the first screen in a real browser: python tests/e2e/measure_first_screen.py [--open celeba] [--chains 16].
 
 Reports, as one JSON object: seconds from `python app.py` to the first moving frame; milliseconds from a click on a chip
 until the pictures change, and until they have settled; frames per second really shown while pictures keep moving, read
@@ -60,7 +60,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 def measure_server(server: Server, browser: Browser, began: float, args: argparse.Namespace) -> dict:
     served = time.monotonic() - began
-    studio = visit(server, browser, chains=args.chains)
+    studio = visit(server, browser, chains=args.chains, **({"model": args.open} if args.open else {}))
     studio.until("() => window.gibbsJem.counters.shownStep > 0")
     figures = {"chains": args.chains, "load": os.getloadavg()[0], "threads": args.threads}
     figures |= {"seconds_to_serve": served, "seconds_to_first_moving_frame": time.monotonic() - began}
@@ -156,6 +156,7 @@ def seconds_to_rest(server: Server) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", default=[], help="a model directory besides the bundled ones")
+    parser.add_argument("--open", help="the model to open the page on (the first)")
     parser.add_argument("--chains", type=int, default=16)
     parser.add_argument("--threads", type=int, default=max(1, os.cpu_count() - 1))
     parser.add_argument("--seconds", type=float, default=6)

@@ -228,7 +228,7 @@ def test_a_spent_run_rests_and_goes_on(models: list[Path], new_context, tmp_path
         assert studio.step == 3
         button = studio.page.locator(".gj-main [data-do=main]")
         assert button.inner_text() == "Resume"
-        assert studio.text(".gj-message span") == "Paused, so that others have a turn."
+        assert studio.text(".gj-message span") == "Paused, so that others get a turn."
         button.click()
         studio.settle()
         studio.clean()
