@@ -141,7 +141,7 @@ class LowRankGaussian:
         tensors = {name: value.float() for name, value in load_file(path).items()}
         missing = [name for name in (*IMAGE_PARTS, *SMALL_PARTS, "residual_std") if name not in tensors]
         if missing:
-            raise ValueError(f"{path} has no {', '.join(missing)}: it is no start distribution of this version.")
+            raise ValueError(f"{path} has no {', '.join(missing)}: it is not a start distribution of this version.")
         return cls(residual_std=tensors.pop("residual_std").item(), **tensors)
 
 

@@ -102,7 +102,7 @@ def point_metrics(p: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
 
 
 def check_predictions(p: np.ndarray, y: np.ndarray) -> None:
-    """Refuse what is no probability or no label."""
+    """Refuse what is not a probability or not a label."""
     if p.shape != y.shape or not p.size:
         raise ValueError(f"The predictions have shape {p.shape} and the labels {y.shape}; expected equal, not empty.")
     if not (np.isfinite(p).all() and p.min() >= 0 and p.max() <= 1):

@@ -81,7 +81,7 @@ def export_command(args: argparse.Namespace) -> str:
 
 
 def fit_commands(run: Path, iteration: int) -> str:
-    """One line a command; where settings changed on the way, each says up to which iteration it ran."""
+    """One line per command; where settings changed on the way, each says up to which iteration it ran."""
     parts = [part for part in commands_of(run) if part["from"] < iteration]
     if not parts:
         raise ValueError(f"{run / 'run.json'} names no command that led to iteration {iteration}.")

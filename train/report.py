@@ -117,9 +117,8 @@ def _figures(evaluation: dict, files: dict) -> dict[str, dict]:
 
 def _plain(figure: go.Figure) -> dict:
     found = json.loads(figure.to_json())
-    found["layout"].pop(
-        "template", None
-    )  # ours says everything, and a template a figure would weigh more than its data
+    # Ours says everything, and a template in each figure would weigh more than its data.
+    found["layout"].pop("template", None)
     return found
 
 
@@ -155,13 +154,11 @@ def _pictures(evaluation: dict, samples: Path) -> list[str]:
         return []
     data = base64.b64encode(samples.read_bytes()).decode()
     facts = evaluation["samples"]
-    text = (
-        f"Fresh chains, {facts['chains']} a condition, seed {facts['seed']}, nothing picked. A star marks a combination"
-    )
+    text = f"Fresh chains, {facts['chains']} per condition, seed {facts['seed']}, nothing picked. A star marks a"
     alt = "Rows of samples: " + "; ".join(row["condition"] for row in facts["rows"])
     return [
         f'<h2>Samples</h2><img class="samples" alt="{escape(alt)}" src="data:image/png;base64,{data}">',
-        f'<p class="soft">{text} that no training image has.</p>',
+        f'<p class="soft">{text} combination that no training image has.</p>',
     ]
 
 
@@ -234,4 +231,4 @@ def _factored(evaluation: dict) -> list[str]:
             speeds = [f"{row[way]['right_a_second']:.3g}" for way in ("ours", "direct", "route")]
             rows.append([row["condition"], *rates, route, *speeds])
     heads = ["condition", "this model", "factored JEM, direct", "factored JEM: sample, classify, keep"]
-    return ["<h2>What plain JEM cannot do</h2>", table([*heads, "right a second", "direct", "kept"], rows)]
+    return ["<h2>What plain JEM cannot do</h2>", table([*heads, "right per second", "direct", "kept"], rows)]

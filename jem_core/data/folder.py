@@ -119,7 +119,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8; save it as CSV in UTF-8.") from None
     if not text.strip():
-        raise ValueError(f"{path} is empty; it needs a header and one row a picture.")
+        raise ValueError(f"{path} is empty; it needs a header and one row per picture.")
     first = text.lstrip("\n\r").splitlines()[0]
     delimiter = max(",;\t", key=first.count)  # spreadsheets write semicolons where the comma is the decimal sign
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -129,7 +129,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise ValueError(f"{path}, row {reader.line_num} is no CSV: {error}.") from None
     header = rows[0][1]
     if len(header) < 2:
-        raise ValueError(f"{path} has a single column; it needs a file name and one column an attribute.")
+        raise ValueError(f"{path} has a single column; it needs a file name and one column per attribute.")
     if len(rows) == 1:
         raise ValueError(f"{path} has a header but no rows.")
     return header, rows[1:]

@@ -68,7 +68,7 @@ def parse(text: str) -> Pair:
     """Read one pair, such as "Male + Bangs" or "-No_Beard + Bangs"."""
     parts = [part.strip() for part in text.split("+")]
     if len(parts) != 2 or not all(part.removeprefix("-").strip() for part in parts):
-        raise ValueError(f"{text!r} is no pair of attributes. Write two names with a plus, such as 'Male + -Young'.")
+        raise ValueError(f"{text!r} is not a pair of attributes. Write two names with a plus, such as 'Male + -Young'.")
     (first, first_required), (second, second_required) = (
         (part.removeprefix("-").strip(), not part.startswith("-")) for part in parts
     )
@@ -105,8 +105,9 @@ def check(pairs: Sequence[Pair], names: Sequence[str]) -> None:
     for pair in pairs:
         for name in (pair.first, pair.second):
             if name not in names:
+                choices = ", ".join(names)
                 raise ValueError(
-                    f"The pair '{pair}' names {name!r}, which is no attribute here. Choose among: {', '.join(names)}."
+                    f"The pair '{pair}' names {name!r}, which is not an attribute here; choose one of {choices}."
                 )
 
 

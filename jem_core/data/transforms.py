@@ -1,7 +1,7 @@
 """From stored bytes to what the model sees, and the augmentation of chains: on tensors, vectorized, seeded.
 
 Data: x = clamp((u8 + uniform) / 256 + noise_std * normal, 0, 1). Chains: at a buffer draw an image is flipped or
-blurred, one coin an image as in Du et al. (the official code throws one coin a batch).
+blurred, one coin per image as in Du et al. (the official code throws one coin per batch).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def augment_chains(
     blur_probability: float = 0.1,
     blur_sigma: float = 1.0,
 ) -> Tensor:
-    """Flip (`True` means one image in two) and blur chains, one coin an image; sigma ~ U(0.1, blur_sigma), kernel 5."""
+    """Flip (`True` means one image in two) and blur chains, one coin each; sigma ~ U(0.1, blur_sigma), kernel 5."""
     coins = uniform((len(x), 3), generator, x.device)
     flip_probability = 0.5 * flip if isinstance(flip, bool) else flip
     column = (-1, 1, 1, 1)
@@ -54,7 +54,7 @@ def augment_chains(
 def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
     """Blur each image with a sigma of its own (N,): separable, kernel 5, borders reflected.
 
-    torchvision's `gaussian_blur` knows one sigma a call; with the same sigma for all both agree.
+    torchvision's `gaussian_blur` takes one sigma per call; where all images have the same, both agree.
     """
     n, channels, height, width = x.shape
     half = BLUR_KERNEL // 2

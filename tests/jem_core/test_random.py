@@ -1,4 +1,4 @@
-"""Random numbers: one stream a batch or one a chain, the same for the same seed."""
+"""Random numbers: one stream per batch or one per chain, the same for the same seed."""
 
 import pytest
 import torch

@@ -67,7 +67,7 @@ def test_a_folder_of_pictures(pictures: Path, tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("extra", "sentence"),
     [
-        (["--held-out", "Warm + Hat"], "'Hat', which is no attribute here"),
+        (["--held-out", "Warm + Hat"], "'Hat', which is not an attribute here"),
         (["--held-out", "celeba"], "no list 'celeba'"),
         (["--size", "4"], "--size 4 is out of range"),
         (["--workers", "0"], "--workers 0"),
