@@ -28,9 +28,7 @@ def main(arguments: list[str] | None = None, prog: str = "python -m train") -> i
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     named = (arguments if arguments is not None else sys.argv[1:])[:1]
     for name in COMMANDS:
-        path = Path(__file__).parent / f"{name}.py"
-        help_line = str(ast.get_docstring(ast.parse(path.read_text()))).splitlines()[0]
-        command = commands.add_parser(name, help=help_line, description=help_line, allow_abbrev=False)
+        command = commands.add_parser(name, help=about(name), description=about(name), allow_abbrev=False)
         if named == [name]:  # import only the module that runs: some need packages that others do not
             module = importlib.import_module(f"train.{name}")
             module.add_arguments(command)
@@ -44,6 +42,13 @@ def main(arguments: list[str] | None = None, prog: str = "python -m train") -> i
     except (ValueError, FileNotFoundError) as error:
         print(f"{parser.prog} {args.command}: {error}", file=sys.stderr)
         return 2
+
+
+def about(name: str) -> str:
+    """What a command does, from its module's first line, which also shows a call: argparse has a better one."""
+    text = (Path(__file__).parent / f"{name}.py").read_text(encoding="utf-8")
+    line = str(ast.get_docstring(ast.parse(text))).splitlines()[0]
+    return line.partition(": python -m train")[0].rstrip(".").replace("%", "%%") + "."
 
 
 if __name__ == "__main__":

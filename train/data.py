@@ -1,4 +1,4 @@
-"""Prepare a data set: avatars, celeba, utzappos, or a folder of your own pictures."""
+"""Prepare a data set: avatars, celeba, utzappos, shoes, or a folder of your own pictures."""
 
 from __future__ import annotations
 
