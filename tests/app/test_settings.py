@@ -57,7 +57,7 @@ def test_values_survive_the_way_to_the_mailbox_and_back():
         ({"guidance": -1}, "Guidance is -1"),
         ({"guidance": 10**400}, "Guidance is 1000"),
         ({"seed": 2**40}, "Seed is"),
-        ({"sampler": "dice"}, "Sampler is 'dice'; choose one of resampling, marginalizing."),
+        ({"sampler": "dice"}, "Sampler is 'dice'; choose one of resampling, marginalizing"),
         ({"model": "../../etc/passwd"}, "choose one of avatars, other."),
         ({"with": "Male"}, "Required is 'Male'; expected a list of attribute names."),
         ({"with": [1]}, "Required is list"),
