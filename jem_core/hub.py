@@ -28,7 +28,7 @@ CONFIG_BYTES = 100_000
 MODEL_BYTES = 1 << 30
 
 ANSWER_SECONDS = 2.5  # how long the Hub may take to answer; the caller hears a result or a sentence within 5 s
-SLOWEST_BYTES = 200_000  # a second: a transfer below this counts as broken off (it goes on, and serves the next try)
+SLOWEST_BYTES = 200_000  # per second: a slower transfer counts as broken off (it goes on, and serves the next try)
 
 Progress = Callable[[int, int], None]  # called with the bytes that arrived so far and the bytes of the whole model
 Result = TypeVar("Result")
@@ -147,7 +147,7 @@ def _commit(repo: str, revision: str) -> str:
 
     commit = _in_words(repo, revision, CONFIG, ANSWER_SECONDS + 0.5, ask)
     if commit is None or not COMMIT.fullmatch(commit):
-        raise HubUnreachable(f"What answered for {PREFIX}{repo} is not a Hub: it does not name a commit")
+        raise HubUnreachable(f"What answered for {PREFIX}{repo} is not a Hub: it names no commit")
     return commit
 
 

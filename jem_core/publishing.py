@@ -20,14 +20,14 @@ def check_repository(name: str) -> None:
 
 
 def gather(directory: Path) -> dict[str, bytes]:
-    """What goes to the Hub, by name: a model that loads, its evaluation, its card and its pictures.
+    """What is sent to the Hub, by name: a model that loads, its evaluation, its card and its pictures.
 
-    The config that goes lists size and hash of every file that a reader uses. The card is left out of that list: it
-    is only read by people, and correcting a word on its page must not make the model unreadable.
+    The config that is sent lists the size and hash of every file that a reader uses. The card is left out of that list:
+    it is only read by people, and correcting a word on its page must not make the model unreadable.
     """
     for name, command in ((EVALUATION, "evaluate"), (CARD, "card")):
         if not (directory / name).is_file() or not (directory / name).read_text().strip():
-            raise ValueError(f"{directory} has no {name}; it goes nowhere without: python -m train {command} makes it.")
+            raise ValueError(f"{directory} has no {name}; it is never sent without: run `python -m train {command}`.")
     config = Bundle.read(directory).config
     paths = sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIXES) and not path.is_dir())
     paths = [path for path in paths if path.name != CONFIG and not path.name.startswith(".")]

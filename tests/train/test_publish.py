@@ -123,7 +123,7 @@ def test_no_model_goes_without_evaluation_and_card(finished: Path, name: str, co
     (finished / name).unlink()
     if empty:
         (finished / name).touch()
-    with pytest.raises(ValueError, match=rf"has no {name}; .*python -m train {command} makes it"):
+    with pytest.raises(ValueError, match=rf"has no {name}; .*run `python -m train {command}`"):
         publish.run(arguments(finished))
 
 
