@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app import answers, api, plots, reports, static, uploads
 from app import parameters as p
-from app.catalog import Entry
+from app.catalog import LABELS, Entry
 from app.gradio_inside import queue_of, running, sent, served_blocks
 from app.mailbox import Mailbox
 from app.runtime import current
@@ -79,7 +79,8 @@ def hello() -> dict:
 
 def _model_facts(entry: Entry) -> dict:
     rivals = {name: list(entry.data.rivals(name)) for name in entry.attributes}
-    return {"name": entry.name, "title": entry.title, "levels": entry.levels, "rivals": rivals}
+    title = f"{LABELS.get(entry.data.source, entry.data.title)}: {entry.title}"
+    return {"name": entry.name, "title": title, "levels": entry.levels, "rivals": rivals}
 
 
 def show(picture: Picture | None, event: gr.EventData) -> tuple:

@@ -56,11 +56,8 @@ def reliability(
         figure.add_vline(
             x=at,
             line={"color": COLOURS[1], "width": 2},
-            annotation={
-                "text": f"this picture: {_said(at)}",
-                "xanchor": "right" if at > 0.5 else "left",  # the words stay inside the plot
-                "font": {"color": COLOURS[1]},
-            },
+            annotation={"text": f"this picture: {_said(at)}", "font": {"color": COLOURS[1]}},
+            annotation_position="bottom left" if at > 0.5 else "top right",  # inside the plot and off the curve
             row=1,
             col=1,
         )
@@ -299,6 +296,7 @@ def _add_line(figure: go.Figure, x: Sequence[float], y: Sequence[float], name: s
         name=name,
         line={"color": COLOURS[i % len(COLOURS)], "width": 2.5},
         marker={"size": 7},
+        cliponaxis=False,  # the first point stands on the axis
         hovertemplate="%{x}: %{y:.0%}<extra>" + name + "</extra>",
     )
 

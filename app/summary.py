@@ -10,7 +10,10 @@ from app.reports import OBJECTIVES, Family, report, value_at
 from app.tables import as_percent, paper, theirs
 
 PAPERS = "gibbs-jem"  # the model that the paper is about
-PAPERS_BINS = "honest percentages, by their error in the paper's bins"
+SIDES = {  # worse than the paper, level with it, better
+    "accuracy": {-1: "fewer", 0: "as many", 1: "more"},
+    "ece_paper": {-1: "less honest", 0: "just as honest", 1: "more honest"},
+}
 NAMES = {  # in a sentence
     "denoising": "the model with noise levels",
     "gibbs-jem": "Gibbs-JEM",
@@ -28,14 +31,25 @@ class Measure:
     path: str  # in evaluation.json
     lower: bool = False
     papers: str = ""  # the same figure in the paper's table
-    short: str = ""  # the question in a few words
+    against: str = ""  # the paper's figure, in words: how ours compares, ours, theirs
 
 
 MEASURES = (
-    Measure("accuracy", "Labels predicted right", "prediction.micro.accuracy.value", papers="accuracy", short="labels"),
+    Measure(
+        "accuracy",
+        "Labels predicted right",
+        "prediction.micro.accuracy.value",
+        papers="accuracy",
+        against="our best one gets {} labels right ({} % against {} %)",
+    ),
     Measure("ece", "Error of its percentages", "prediction.micro.ece.value", lower=True),
     Measure(
-        "ece_paper", "The same, by the paper's bins", "prediction.micro.ece_paper.value", True, "ece_paper", PAPERS_BINS
+        "ece_paper",
+        "The same, by the paper's bins",
+        "prediction.micro.ece_paper.value",
+        lower=True,
+        papers="ece_paper",
+        against="our percentages are {} (off by {} points against {}, in the paper's bins)",
     ),
     Measure("seen", "Pictures match two attributes", "synthesis.seen_pairs.summary.judged_right.value"),
     Measure("unseen", "The same, pairs never seen", "synthesis.held_out_pairs.summary.judged_right.value"),
@@ -149,7 +163,11 @@ def _accuracy(family: Family) -> str:
         best = _best(found, MEASURES[0])
         return f"Labels come best from {_name(best)}: {as_percent(found[best])} are right."
     best = _best(makers, MEASURES[0])
-    text = f"Of the models that make pictures, {_name(best)} labels them best: {as_percent(makers[best])} right"
+    share = as_percent(makers[best])
+    if len(makers) > 1:
+        text = f"Of the models that make pictures, {_name(best)} labels them best: {share} right"
+    else:
+        text = f"{_name(best)[:1].upper()}{_name(best)[1:]} gets {share} of the labels right"
     text += _ahead(family, makers, MEASURES[0])
     others = [f"{_name(o)}: {as_percent(value)}" for o, value in found.items() if o not in makers]
     return f"{text} ({', '.join(others)})." if others else f"{text}."
@@ -160,25 +178,30 @@ def _calibration(family: Family) -> str:
     if not found:
         return ""
     best = _best(found, MEASURES[1])
+    off = f"off by {100 * found[best]:.1f} points on average"
+    if len(found) == 1:
+        return f"Its percentages are {off}."
     too = best == _best(_makers(family, MEASURES[0]), MEASURES[0])
     whose = "Its percentages are the most honest, too" if too else f"The most honest percentages are from {_name(best)}"
     others = ", ".join(f"{_name(o)}: {100 * value:.1f}" for o, value in found.items() if o != best)
-    return f"{whose}: off by {100 * found[best]:.1f} points on average{f' ({others})' if others else ''}."
+    return f"{whose}: {off} ({others})."
 
 
 def _pairs(family: Family) -> str:
     seen, unseen = (figures(family, measure) for measure in MEASURES[3:5])
     if not seen:
         return ""
-    best = _best(seen, MEASURES[3])
-    ahead = _ahead(family, seen, MEASURES[3], 0)
-    share = as_percent(seen[best], 0)
-    text = f"Asked for two attributes at once, {_name(best)} is best: {share} of its pictures match{ahead}."
+    text = f"Asked for two attributes at once, {_matching(family, seen, MEASURES[3], 'of its pictures match')}."
     if unseen:
-        best = _best(unseen, MEASURES[4])
-        ahead = _ahead(family, unseen, MEASURES[4], 0)
-        text += f" For pairs that training never showed it is {_name(best)}: {as_percent(unseen[best], 0)}{ahead}."
+        text += f" For pairs that training never showed, {_matching(family, unseen, MEASURES[4], 'match')}."
     return text
+
+
+def _matching(family: Family, found: dict[str, float], measure: Measure, match: str) -> str:
+    """The share that matches; beside others, whose it is and by how much it is ahead."""
+    best = _best(found, measure)
+    share = f"{as_percent(found[best], 0)} {match}"
+    return f"{_name(best)} is best: {share}{_ahead(family, found, measure, 0)}" if len(found) > 1 else share
 
 
 def _steering(family: Family) -> str:
@@ -189,25 +212,26 @@ def _steering(family: Family) -> str:
     steps = (value_at(report(family.models[o], "evaluation"), "steering.judged_right") for o in found)
     changes = max((len(one) - 1 for one in steps if isinstance(one, list)), default=0)
     count = f"{changes} changes" if changes > 0 else "many changes"
-    share = f"{as_percent(found[best], 0)} of the pictures of {_name(best)} still match everything asked"
+    share = f"{as_percent(found[best], 0)} of the pictures of {_name(best)} still match everything that was asked for"
     return f"After {count} in a row, {share}{_ahead(family, found, MEASURES[5], 0)}."
 
 
 def _paper(family: Family) -> str:
     """Is it better than the paper? By the measures that the paper has, of its own model."""
-    sides: dict[str, list[str]] = {"better": [], "worse": []}
+    told = []
     for measure in MEASURES:
         written, found = papers(family.source, measure), _makers(family, measure)
         if written is None or not found:
             continue
-        ours = found[_best(found, measure)]
-        side = "better" if (ours < written) == measure.lower else "worse"
-        sides[side].append(f"{measure.short} ({as_percent(ours)} against {as_percent(written)})")
-    told = [f"{side} at {' and at '.join(found)}" for side, found in sides.items() if found]
+        ours = round(100 * found[_best(found, measure)], 1)  # as it is shown: what looks the same is the same
+        ahead = (round(100 * written, 1) - ours) * (1 if measure.lower else -1)
+        side = (ahead > 0) - (ahead < 0)
+        told.append((side, measure.against.format(SIDES[measure.key][side], f"{ours:.1f}", f"{100 * written:.1f}")))
     if not told:
         return "The paper has no figures for this data."
+    word = ", but " if len({side for side, _ in told if side}) > 1 else ", and "
     note = paper()["notes"].get(family.source, "")
-    return f"Compared with the paper's own model, ours is {', but '.join(told)}. {note}".strip()
+    return f"Compared with the paper's own model, {word.join(text for _, text in told)}. {note}".strip()
 
 
 def curves(family: Family) -> dict[str, dict]:

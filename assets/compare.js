@@ -84,7 +84,10 @@ export function mount({ element, trigger }) {
   function paintHeadline(headline) {
     find('.gjc-headline').hidden = !headline?.rows.length;
     if (!headline) return;
-    const heads = headline.models.map((one) => make('th', { scope: 'col' }, one.title));
+    // A soft hyphen lets the longest word break: five columns must fit on a phone.
+    const heads = headline.models.map((one) =>
+      make('th', { scope: 'col' }, one.title.replace('Supervised', 'Super\u00ADvised')),
+    );
     const papers = headline.paper ? [make('th', { scope: 'col', class: 'gjc-paper' }, 'The paper')] : [];
     const rows = headline.rows.map((row) => {
       const cells = headline.models.map(({ objective }) => {

@@ -86,6 +86,7 @@ export function mount({ element, trigger }) {
     find('.gjp-shown').hidden = act('forget').hidden = false;
     act('model').value = reply.model;
     if (reply.picture) find('.gjp-whole img').src = reply.picture;
+    find('.gjp-whole').style.setProperty('--ratio', reply.size.width / reply.size.height);
     find('.gjp-crop').src = reply.crop;
     crop.place(reply.box, true);
     setText(find('.gjp-note'), reply.note);
@@ -134,10 +135,11 @@ export function mount({ element, trigger }) {
     const at = (p) => `left:${(100 * p).toFixed(2)}%`;
     const width = row.enough ? `width:${(100 * Math.max(0.004, row.high - row.low)).toFixed(2)}%` : '';
     const was = row.enough ? asPercent(row.rate) : row.count == null ? '' : 'too few';
+    const told = row.truth !== undefined; // an avatar's attributes are not all that a model of photographs asks for
     const truth = row.truth ? 'yes' : 'no';
-    const title = known ? `${row.sentence} In truth: ${truth}.` : row.sentence;
+    const title = told ? `${row.sentence} In truth: ${truth}.` : row.sentence;
     const head = { type: 'button', class: 'gjp-row', 'data-name': row.name, 'data-enough': String(row.enough) };
-    const right_ = known && row.p > 0.5 === row.truth;
+    const right_ = row.p > 0.5 === row.truth;
     return make(
       'button',
       { ...head, title, 'aria-label': `${row.label}. ${title}`, onclick: () => select(row.name, true) },
@@ -151,7 +153,7 @@ export function mount({ element, trigger }) {
       ),
       make('em', {}, said(row.p)),
       make('small', {}, was),
-      known ? make('s', { 'data-right': String(right_) }, `${right_ ? '✓' : '✗'} ${truth}`) : null,
+      known ? make('s', { 'data-right': String(right_) }, told ? `${right_ ? '✓' : '✗'} ${truth}` : '') : null,
     );
   }
 

@@ -125,17 +125,16 @@ def accuracy(folder: Path, name: str) -> float:
 
 def test_the_paragraph_is_written_from_the_figures(app: Path) -> None:
     words = opened()[0]["paragraph"]
-    right = f"{100 * accuracy(app, 'tiny'):.1f} % right"
-    assert words.startswith(f"Of the models that make pictures, Gibbs-JEM labels them best: {right}")
+    assert words.startswith(f"Gibbs-JEM gets {100 * accuracy(app, 'tiny'):.1f} % of the labels right")
     assert f"(the supervised model: {100 * accuracy(app, 'tiny-supervised'):.1f} %)" in words
-    assert "Its percentages are the most honest, too" in words
+    assert "Its percentages are off by" in words
     assert words.endswith("The paper has no figures for this data.")
     share = {"judged_right": {"value": 0.62}}
     judged = {"seen_pairs": {"summary": {"judged_right": {"value": 0.875}}}, "held_out_pairs": {"summary": share}}
     with evaluation(app, synthesis=judged, steering={"after_last": {"value": 0.51}, "judged_right": [1.0, 0.7, 0.51]}):
         page = opened()[0]
-    assert "Gibbs-JEM is best: 88 % of its pictures match." in page["paragraph"]
-    assert "never showed it is Gibbs-JEM: 62 %." in page["paragraph"]
+    assert "Asked for two attributes at once, 88 % of its pictures match." in page["paragraph"]
+    assert "For pairs that training never showed, 62 % match." in page["paragraph"]
     assert "After 2 changes in a row, 51 % of the pictures of Gibbs-JEM still match" in page["paragraph"]
     rows = {row["key"]: row for row in page["headline"]["rows"]}
     assert rows["seen"]["cells"] == {"gibbs-jem": "87.5 %"}
@@ -148,10 +147,41 @@ def test_the_paper_stands_beside_ours_where_it_has_the_data(app: Path) -> None:
     family = replace(family, source="celeba")
     words = summary.paragraph(family)
     ours = 100 * accuracy(app, "tiny")
-    side = "better" if ours > 84.14 else "worse"
-    assert re.search(rf"ours is (.*but )?{side} at labels \({ours:.1f} % against 84.1 %\)", words), words
-    assert "% against 2.8 %)" in words
+    side = "more" if ours > 84.14 else "fewer"
+    assert f"our best one gets {side} labels right ({ours:.1f} % against 84.1 %)" in words
+    assert re.search(
+        r"percentages are (more|less) honest \(off by \S+ points against 2.8, in the paper's bins\)", words
+    )
     assert {row["key"]: row["paper"] for row in summary.headline(family)["rows"]}["ece_paper"] == "2.8 %"
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "error", "words"),
+    [
+        (0.9, 0.01, "more labels right (90.0 % against 84.1 %), and our percentages are more honest"),
+        (0.9, 0.05, "more labels right (90.0 % against 84.1 %), but our percentages are less honest"),
+        (0.8412, 0.0281, "as many labels right (84.1 % against 84.1 %), and our percentages are just as honest"),
+    ],
+)
+def test_what_looks_the_same_as_the_papers_figure_is_called_level(
+    app: Path, monkeypatch: pytest.MonkeyPatch, accuracy: float, error: float, words: str
+) -> None:
+    (family,) = families(current().catalog).values()
+    values = {"accuracy": accuracy, "ece_paper": error}
+    monkeypatch.setattr(summary, "_makers", lambda _, measure: {"gibbs-jem": values.get(measure.key, 0.5)})
+    assert words in summary._paper(replace(family, source="celeba"))
+
+
+def test_models_that_make_pictures_are_held_against_each_other(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (family,) = families(current().catalog).values()
+    monkeypatch.setattr(summary, "figures", lambda _, measure: {"gibbs-jem": 0.9, "supervised": 0.8})
+    monkeypatch.setattr(summary, "_makers", summary.figures)
+    assert summary._accuracy(family).startswith("Of the models that make pictures, Gibbs-JEM labels them best: 90.0 %")
+    assert "Gibbs-JEM is best: 90 % of its pictures match, 10 points ahead" in summary._pairs(family)
+    assert (
+        summary._calibration(family)
+        == "The most honest percentages are from the supervised model: off by 80.0 points on average (Gibbs-JEM: 90.0)."
+    )
 
 
 def test_how_far_ahead_the_best_is(app: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_pair_opens_the_first_screen(visitor):
 
 def test_the_screen_begins_with_words_and_pictures(visitor):
     page = opened(visitor)
-    assert page.locator(".gjc-paragraph").inner_text().startswith("Of the models that make pictures, Gibbs-JEM labels")
+    assert page.locator(".gjc-paragraph").inner_text().startswith("Gibbs-JEM gets ")
     page.wait_for_selector(".gjc-picture-row img")
     assert page.locator(".gjc-picture-row img").count() == 6
     before = page.locator(".gjc-picture-row img").first.get_attribute("src")

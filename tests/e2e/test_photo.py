@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Page
 from serve import ROOT
 
@@ -45,6 +46,16 @@ def test_upload_shows_the_numbers_of_the_calibration_file(visitor, evaluated, ca
     assert "never on its disk" in page.locator(".gjp-kept").inner_text()
     with capsys.disabled():
         print(f"\nupload to drawn plot: {seconds[0]:.1f} s")
+
+
+def test_a_small_picture_is_shown_as_large_as_what_the_model_sees(visitor, tmp_path):
+    page = visitor("photo")
+    small = tmp_path / "small.png"
+    Image.open(ROOT / "assets" / "examples" / "astronaut.jpg").resize((64, 64)).save(small)
+    upload(page, small)
+    whole, seen = (page.locator(selector).bounding_box() for selector in (".gjp-whole", ".gjp-crop"))
+    assert whole["width"] == pytest.approx(seen["width"], abs=2)
+    assert whole["height"] == pytest.approx(whole["width"], abs=2)
 
 
 def test_a_bad_file_is_a_sentence_and_the_good_picture_stays(visitor, tmp_path):
@@ -113,6 +124,10 @@ def test_an_avatar_shows_the_truth(visitor):
         f"{'✓' if (row['p'] > 0.5) == row['truth'] else '✗'} {'yes' if row['truth'] else 'no'}" for row in rows
     ]
     assert page.locator(".gjp-known").is_visible()
+    page.select_option("[data-photo=model]", "celeba")
+    page.wait_for_selector(".gjp-row[data-name=Attractive]")
+    assert page.locator(".gjp-row[data-name=Attractive] s").inner_text() == ""  # nobody knows that of an avatar
+    assert re.fullmatch("[✓✗] (yes|no)", page.locator(".gjp-row[data-name=Smiling] s").inner_text())
 
 
 def test_the_studio_begins_at_the_picture_and_forget_ends_that(visitor):
