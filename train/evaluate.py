@@ -60,9 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--edits", type=int, nargs="?", const=PICTURES, default=0, metavar="N", help="also edit N test pictures (20)"
     )
     parser.add_argument(
+        "--free", type=int, metavar="N", help="chains without a condition, for the Frechet distance (500)"
+    )
+    parser.add_argument(
         "--add",
         action="store_true",
-        help="keep the evaluation that is there, add what --jem, --heatmap and --edits ask for",
+        help="keep the evaluation that is there, add what --jem, --heatmap, --edits and --free ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -174,8 +177,7 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     plain = draw_plan(setting, plan.plain(), start)
     part[f"synthesis_{start}"] = main_figures(setting, plan.plain(), plain, start)
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn, plain)
-    free = setting.draw([setting.request(Condition.free(bundle.names), plan.free)], "free chains")[0]
-    part["fidelity"] = fidelity(setting, free, part["synthesis"])
+    part["fidelity"] = free_part(setting, args.free or plan.free, part["synthesis"])
     if bundle.levels:
         walks = WALKS if args.samples is None else max(2, min(WALKS, args.samples // 4))
         part["steering"] = steering(setting, plan, walks)
@@ -183,6 +185,12 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     part |= extras(setting, args, plan, plain)
     part["samples"] = sample_sheet(bundle, args)
     return part
+
+
+def free_part(setting: Setting, chains: int, figures: dict) -> dict:
+    """Fidelity, by chains that are asked for nothing. The distance falls with their number: compare equal ones."""
+    request = setting.request(Condition.free(setting.bundle.names), chains)
+    return fidelity(setting, setting.draw([request], "free chains")[0], figures)
 
 
 def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[str, list[Drawn]]) -> dict:
@@ -202,12 +210,16 @@ def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[s
 
 def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
     """The extras alone, put beside the figures that an earlier run wrote."""
-    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap or args.edits):
-        raise ValueError("--add needs a model that was evaluated and samples, and one of --jem, --heatmap and --edits.")
+    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap or args.edits or args.free):
+        raise ValueError(
+            "--add needs a model that was evaluated and samples, and one of --jem, --heatmap, --edits and --free."
+        )
     setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
     plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
     plan.singles, plan.triples, plan.held_out_triples = [], [], []
     part = extras(setting, args, plan, draw_plan(setting, plan, plain_start(bundle)) if args.jem else {})
+    if args.free:
+        part["fidelity"] = free_part(setting, args.free, bundle.evaluation["synthesis"])
     evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
     evaluation["measures"] = measures(evaluation)
     bundle.reports["evaluation"] = evaluation

@@ -34,7 +34,7 @@ class Plan:
     triples: list[Condition]
     held_out_triples: list[Condition] = field(default_factory=list)  # with a held-out pair in them
     chains: dict[str, int] = field(default_factory=dict)
-    free: int = 150  # unconditional chains: fidelity, and the route of a factored model
+    free: int = 500  # unconditional chains: fidelity, and the route of a factored model
     variant: int = 10  # chains per pair for each other sampler and start
     visible: list[str] = field(default_factory=list)
 
@@ -74,11 +74,12 @@ def make_plan(bundle: Bundle, judge: Judge, samples: int | None = None, variants
     plan = conditions(bundle, judge)
     if samples is not None:
         plan.chains = dict.fromkeys(plan.measures(), samples)
-        plan.free, plan.variant = max(2 * samples, 20), min(10, max(2, samples // 3))
+        plan.free, plan.variant = max(5 * samples, 20), min(10, max(2, samples // 3))
         return plan
     plan.chains = {"singles": MAIN, "seen_pairs": MAIN, "held_out_pairs": MAIN}
     plan.chains |= {"triples": MAIN // 2, "held_out_triples": MAIN // 2}
     room = budget(bundle.model) // bundle.sampling["steps"]
+    plan.free = min(plan.free, room // 10)
     for name, least in (("singles", 40), ("seen_pairs", 50), ("held_out_pairs", 50), ("singles", 10)):
         over = plan.total(variants) + plan.plain().total() - room
         if over > 0 and getattr(plan, name):

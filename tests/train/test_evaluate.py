@@ -61,7 +61,7 @@ def test_every_figure_has_its_counts(measured: Path):
     for part in (synthesis, plain):
         assert part["seen_pairs"]["conditions"][0]["judged_right_start"]["of"] == 400
     assert found["fidelity"]["real_images"]["frechet_distance"] < found["fidelity"]["start_noise"]["frechet_distance"]
-    assert found["factored_jem"]["held_out_pairs"]["conditions"][0]["route"]["of"] == 20
+    assert found["factored_jem"]["held_out_pairs"]["conditions"][0]["route"]["of"] == 50
     assert found["gate"]["worst_auroc"] == read(measured, "calibration")["gate"]["worst_auroc"]
     assert len(read(measured, "pairs")["pairs"]) == 15
     assert Bundle.read(measured / "model").evaluation == found
@@ -214,8 +214,14 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     folder = tmp_path / "copy"
     before = read(folder)
     (folder / "model" / "pairs.json").unlink()
-    assert evaluate(folder, tiny_dataset, "--add", "--jem", str(folder / "jem"), "--samples", "4", "--edits", "2") == 0
+    assert (
+        evaluate(
+            folder, tiny_dataset, "--add", "--jem", str(folder / "jem"), "--samples", "4", "--edits", "2", "--free", "7"
+        )
+        == 0
+    )
     after = read(folder)
+    assert (before["fidelity"]["samples"]["images"], after["fidelity"]["samples"]["images"]) == (50, 7)
     assert after["prediction"] == before["prediction"]
     assert after["synthesis"] == before["synthesis"]
     assert after["factored_jem"] != before["factored_jem"]
@@ -229,4 +235,4 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     assert after["added_by"].startswith("python -m train evaluate")
     words = ["evaluate", str(folder / "model"), "--data", str(tiny_dataset.directory), "--judge", str(folder / "judge")]
     assert main([*words, "--add"]) == 2
-    assert "one of --jem, --heatmap and --edits" in capsys.readouterr().err
+    assert "one of --jem, --heatmap, --edits and --free" in capsys.readouterr().err

@@ -110,8 +110,10 @@ def fit(net: UNet, bundle: Bundle, dataset: Dataset, config: TrainConfig, minute
             with compute_in(config.precision, x.device):
                 denoised = net(noisy, sigma, ours.conditions(truth))
             loss = (weigh(sigma).view(-1, 1, 1, 1) * (denoised - x) ** 2).mean()
-            for group in optimizer.param_groups:
-                group["lr"] = config.learning_rate * min(1.0, (1 + iterations) / config.warmup_iterations)
+            left = max(0.0, end - time.process_time()) / 60 / minutes
+            for group in optimizer.param_groups:  # held, then brought down, as ours is
+                falling = max(config.final_rate, min(1.0, left / config.final_phase))
+                group["lr"] = config.learning_rate * falling * min(1.0, (1 + iterations) / config.warmup_iterations)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(net.parameters(), config.grad_norm_clip)
@@ -119,7 +121,7 @@ def fit(net: UNet, bundle: Bundle, dataset: Dataset, config: TrainConfig, minute
             average.update_parameters(net)
             iterations += 1
             bar.set_description(f"{iterations} iterations, loss {loss.item():.3f}", refresh=False)
-            bar.update(minutes - max(0.0, end - time.process_time()) / 60 - bar.n)
+            bar.update(minutes * (1 - left) - bar.n)
     return average.module, iterations
 
 
