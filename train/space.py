@@ -17,7 +17,7 @@ from jem_core.hub import CONFIG, HUB_NAME, PREFIX, SUFFIXES, bundled_names, fetc
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("app.py", "app", "jem_core", "train", "assets", "requirements.txt", "LICENSE")
 WRITTEN = (*PARTS, "README.md", ".gitattributes")
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", "screenshots")
 LARGE = ("safetensors", "png", "jpg", "webp", "gif", "onnx")  # the Hub takes such files through Git LFS only
 MODELS_VARIABLE = "GIBBS_JEM_MODEL"  # what the app reads: models besides the bundled ones
 ZERO = "zero-a10g"

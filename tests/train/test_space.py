@@ -56,12 +56,13 @@ def test_this_repository_is_itself_a_space() -> None:
 def test_every_file_is_there_and_no_other(written: Path, tiny_bundle: Bundle) -> None:
     def files(root: Path) -> set[Path]:
         found = {path.relative_to(root) for part in space.PARTS for path in [root / part, *(root / part).rglob("*")]}
-        hidden = {path for path in found if any(name.startswith((".", "__pycache__")) for name in path.parts)}
+        left = (".", "__pycache__", "screenshots")
+        hidden = {path for path in found if any(name.startswith(left) for name in path.parts)}
         return {path for path in found - hidden if (root / path).is_file() and path.suffix != ".pyc"}
 
     added = {Path("assets/models/tiny") / path.name for path in tiny_bundle.directory.iterdir()}
     assert files(written) == files(ROOT) | added
-    assert not [path for path in written.rglob("*") if path.name == "__pycache__" or path.suffix == ".pyc"]
+    assert not [path for path in written.rglob("*") if path.name in ("__pycache__", "screenshots") or path.suffix == ".pyc"]
 
 
 def test_weights_go_through_git_lfs(written: Path) -> None:
