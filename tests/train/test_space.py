@@ -62,7 +62,9 @@ def test_every_file_is_there_and_no_other(written: Path, tiny_bundle: Bundle) ->
 
     added = {Path("assets/models/tiny") / path.name for path in tiny_bundle.directory.iterdir()}
     assert files(written) == files(ROOT) | added
-    assert not [path for path in written.rglob("*") if path.name in ("__pycache__", "screenshots") or path.suffix == ".pyc"]
+    assert not [
+        path for path in written.rglob("*") if path.name in ("__pycache__", "screenshots") or path.suffix == ".pyc"
+    ]
 
 
 def test_weights_go_through_git_lfs(written: Path) -> None:
