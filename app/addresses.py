@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-original-")
 PROTOCOL, FOR = b"x-forwarded-proto", b"x-forwarded-for"
@@ -39,6 +39,18 @@ def believable(scope: Scope, behind_proxy: bool) -> list[tuple[bytes, bytes]]:
         for name, value in scope["headers"]
         if not name.startswith(FORWARDED) or (behind_proxy and name == PROTOCOL and value in (b"http", b"https"))
     ]
+
+
+def with_host(app: ASGIApp) -> ASGIApp:
+    """An app whose requests all say a host, if only an empty one: HTTP/1.0 need not, and Gradio, which looks at it
+    before anything of ours is asked, ends in an error."""
+
+    async def named(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and all(name != b"host" for name, _ in scope["headers"]):
+            scope = scope | {"headers": [*scope["headers"], (b"host", b"")]}
+        await app(scope, receive, send)
+
+    return named
 
 
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

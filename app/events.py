@@ -13,7 +13,9 @@ from app.inbox import unwrap
 from app.settings import short
 
 PICTURES = ("show", "predict", "edit")  # events whose values may hold a picture
-FILE = b"gradio.FileData"  # the mark by which Gradio knows a path or an address that it is to fetch
+# The marks by which Gradio knows a path or an address that it is to look at, or to fetch. No text can hold the second:
+# its quotation marks would be escaped.
+FILES = (b"gradio.FileData", b'"path":"')
 BODY_HEADERS = (b"content-length", b"content-type", b"transfer-encoding", b"content-encoding")
 NO_EVENT = "There is no such event."
 
@@ -33,10 +35,10 @@ def parse(body: bytes) -> dict:
         raise Refused(400, "The request is nested too deeply.") from None
     if not isinstance(values, dict):
         raise Refused(400, f"The request is a {type(values).__name__}; expected names with values.")
-    if FILE in strict:
+    if any(mark in strict for mark in FILES):
         values = unwrap(values)
         strict = orjson.dumps(values)
-    if FILE in strict:
+    if any(mark in strict for mark in FILES):
         raise Refused(400, "No file and no address is opened here; send a picture's bytes.")
     return values
 

@@ -23,24 +23,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import bodies, events, gradio_inside, inbox
 from app.addresses import address_of, believable
 from app.headers import with_safety
+from app.packed import Packed
 from app.parcels import parcels
 from app.visitors import Full, Visitors, visitors_of
 
 API = "/gradio_api/"
-NAME = r"[\w-]{1,64}"
+NAME = r"[A-Za-z0-9_-]{1,64}"
 # All that is ever answered to GET. The page and its own files; Gradio's scripts and styles; what describes the
 # endpoints to a program; the streams on which answers come.
 PAGES = re.compile(r"/|/config/?|/gradio_api/info/?|/gradio_api/openapi\.json")
 FILES = re.compile(
-    r"/gj/[\w.-]+(/[\w.-]+)*|/(assets|static|svelte)/[\w.@-]+(/[\w.@-]+)*|(/gradio_api)?/theme\.css|/favicon\.ico"
-    r"|/robots\.txt|/manifest\.json|/gradio_api/startup-events|/gradio_api/app_id/?"
+    r"/(gj|assets|static|svelte)(/[\w@-][\w.@-]{0,150}){1,8}|(/gradio_api)?/theme\.css|/favicon\.ico"
+    r"|/robots\.txt|/manifest\.json|/gradio_api/startup-events|/gradio_api/app_id/?",
+    re.ASCII,
 )
 HEARTBEAT = re.compile(rf"/gradio_api/heartbeat/(?P<session>{NAME})")
 ANSWERS = re.compile(rf"/gradio_api/(queue/data|call/(v2/)?{NAME}/(?P<event>{NAME}))")
 EVENTS = re.compile(rf"/gradio_api/(?P<kind>run|api|call|call/v2)/(?P<name>{NAME})/?|/gradio_api/(?P<queue>queue/join)")
 ENDINGS = re.compile(r"/gradio_api/(cancel|reset)/?")
 TOOLS = re.compile(r"/gradio_api/mcp(/[\w-]+)*/?")  # only where they were asked for
-SESSION = re.compile(NAME, re.ASCII)
+SESSION = re.compile(NAME)
 GONE = {"msg": "unexpected_error", "message": "This session has ended.", "session_not_found": True, "success": False}
 ARRIVING = bodies.Bodies()
 
@@ -49,7 +51,7 @@ class Firewall:
     """ASGI middleware around the whole app."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self.app = Packed(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -100,12 +102,14 @@ class Request:
     # GET.
 
     async def _get(self, send: Send, tools: bool) -> Response | None:
-        if FILES.fullmatch(self.path) and ".." not in self.path:
+        if FILES.fullmatch(self.path):
             await self.app(self.scope, self.receive, send)
         elif PAGES.fullmatch(self.path):
             async with self.visitors.call(None, self.address):
                 # What stands in the address is for the page's own script; Gradio would look for a stored page there.
-                await self.app(self.scope | {"query_string": b""}, self.receive, send)
+                held = Held()
+                await self.app(self.scope | {"query_string": b""}, self.receive, held.take)
+            await held.send_on(send)
         elif beat := HEARTBEAT.fullmatch(self.path):
             with self.visitors.listening(beat["session"], self.address, answers=False):
                 await self.app(self.scope, self.receive, send)
@@ -162,12 +166,14 @@ class Request:
             self.scope = self.scope | {"path": f"{API}call/{called['name']}", "raw_path": b""}
         events.check_data(event, values, by_name=called["kind"] in ("call", "call/v2"))
         values["session_hash"] = session
+        held = Held()
         if called["kind"] in ("run", "api"):
             async with self.visitors.call(session, self.address):
-                await self._replay(values, send)
+                await self._replay(values, held.take)
         else:
             with self.visitors.joining(session, self.address, event.concurrency_id):
-                await self._replay(values, send)
+                await self._replay(values, held.take)
+        await held.send_on(send)
         return None
 
     def _session(self, values: dict, kind: str | None) -> str | None:
@@ -218,6 +224,20 @@ class Request:
             return unread.pop() if unread else await self.receive()
 
         await self.app(self.scope | {"headers": headers}, replay, send)
+
+
+class Held:
+    """An answer that is sent when the place in which it was made is free again: whoever takes it slowly holds none."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    async def take(self, message: Message) -> None:
+        self.messages.append(message)
+
+    async def send_on(self, send: Send) -> None:
+        for message in self.messages:
+            await send(message)
 
 
 def no(status: int, sentence: str, hang_up: bool = False, seconds: int | None = None) -> Response:

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from weakref import WeakKeyDictionary
 
 import gradio as gr
 import numpy as np
@@ -23,15 +22,15 @@ from PIL import Image
 from torch import Tensor
 
 from app import mailbox
+from app.addresses import with_host
+from app.connections import PER_ADDRESS, Connections, allow_connections, log_no_noise
 from app.gradio_inside import under_way
 from app.parcels import parcels
 from app.visitors import Visitors, visitors_of
 
 EVERY = 2.0  # seconds
 MOST_UNREAD = 150  # answers: some eight seconds of frames that nobody fetched, then their run ends
-MOST_FILES = 65_536
 UNHEARD = 30.0  # seconds that a call may run without anybody who waits for its answer
-SILENT = 30.0  # seconds that a connection may stay open without a whole request
 DEEPEST = 12  # how far a kept value is looked into
 log = logging.getLogger("gibbs_jem")
 
@@ -40,6 +39,8 @@ log = logging.getLogger("gibbs_jem")
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Sweeps as long as the server runs."""
     allow_connections()
+    log_no_noise()
+    app.middleware_stack = with_host(app.middleware_stack)
     task = asyncio.create_task(_often(app))
     yield
     task.cancel()
@@ -48,12 +49,13 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _often(app: FastAPI) -> None:
-    silent: WeakKeyDictionary = WeakKeyDictionary()
+    connections = Connections()
     while True:
         await asyncio.sleep(EVERY)
         try:
             visitors = visitors_of(app)
-            hang_up_on_silent(visitors.blocks, silent)
+            connections.per_address = 0 if visitors.limits.behind_proxy else PER_ADDRESS
+            connections.hang_up(getattr(visitors.blocks, "server", None))
             if await sweep(visitors, visitors.limits.idle_seconds):
                 await to_thread.run_sync(give_memory_back)
         except Exception:
@@ -126,28 +128,6 @@ def weight(value: object, depth: int = 0) -> int:
     else:
         parts = list(getattr(value, "__dict__", {}).values())
     return sum(weight(part, depth + 1) for part in parts)
-
-
-def hang_up_on_silent(blocks: gr.Blocks, silent: WeakKeyDictionary) -> None:
-    """Close connections that say nothing, or half a request: uvicorn waits for them for ever. `silent`: since when."""
-    server, now = getattr(blocks, "server", None), time.monotonic()
-    for connection in list(server.server_state.connections) if server else ():
-        cycle = getattr(connection, "cycle", None)
-        if cycle is not None and not cycle.response_complete:
-            silent.pop(connection, None)
-        elif now - silent.setdefault(connection, now) > SILENT:
-            connection.transport.close()
-
-
-def allow_connections() -> None:
-    """As many open files as the system allows: 1,024, where many begin, are four hundred open pages."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def give_memory_back() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app import bodies, parcels, sweep
+from app import bodies, parcels
 from app.bodies import Refused, cut_out, decode
 from app.firewall import ARRIVING
 from tests.app.small_app import Site, running, until
@@ -167,20 +167,6 @@ def test_few_large_bodies_arrive_at_once(site: Site) -> None:
         wire.close()
     assert told == 3
     assert until(lambda: not ARRIVING._large)  # whoever hangs up is not waited for
-
-
-def test_connections_that_say_nothing_are_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "EVERY", 0.2)
-    monkeypatch.setattr(sweep, "SILENT", 1.0)
-    place = ("127.0.0.1", int(site.url.rsplit(":", 1)[1]))
-    wires = [socket.create_connection(place, timeout=20) for _ in range(20)]
-    for wire in wires[::2]:
-        wire.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-    site.join("frames", [150], "watcher")  # three seconds: a connection that is listening is not silent
-    assert site.answers("watcher")[-2]["success"]
-    for wire in wires:
-        with wire:
-            assert wire.recv(1) == b""
 
 
 def test_the_longest_text_is_cut_out() -> None:

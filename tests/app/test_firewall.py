@@ -2,13 +2,19 @@
 
 import asyncio
 import json
+import logging
+import re
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 
 import httpx
 import pytest
 from gradio_client import Client
+from load.gradio_routes import addresses
+from load.hostile import ALLOWED, RAW
 
 from app import mailbox, shell, sweep
 from app.bodies import SMALL
@@ -42,6 +48,17 @@ def site(tiny_bundle: Bundle) -> Iterator[SimpleNamespace]:
     demo.close()
 
 
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What the server itself writes to its log."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logging.getLogger("uvicorn.error").addHandler(handler)
+    yield records
+    logging.getLogger("uvicorn.error").removeHandler(handler)
+
+
 def post(site: SimpleNamespace, path: str, content: object) -> httpx.Response:
     text = content if isinstance(content, str | bytes) else json.dumps(content)
     return site.http.post(path, content=text, headers={"content-type": "application/json"})
@@ -53,8 +70,10 @@ def good(site: SimpleNamespace, name: str = "post", **changes: object) -> dict:
     return body | {"session_hash": "visitor1"} | changes
 
 
-def test_a_good_event_passes_unchanged(site):
-    reply = post(site, "/run/predict", good(site)).json()["data"][0]
+@pytest.mark.parametrize("more", [{}, {"note": '"path":"x"'}, {"path": 7}])
+def test_a_good_event_passes_unchanged(site, more):
+    letter = LETTER | {"settings": SETTINGS} | more
+    reply = post(site, "/run/predict", good(site, event_data=letter)).json()["data"][0]
     assert (reply["kind"], reply["order"]) == ("steered", 1)
 
 
@@ -70,6 +89,8 @@ def test_a_good_event_passes_unchanged(site):
         ({"session_hash": "ä"}, "session_hash is"),
         ({"session_hash": {"a": 1}}, "session_hash is dict"),
         ({"event_data": {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}}, "No file"),
+        ({"event_data": {"order": {"path": "/etc/passwd", "meta": {"_type": "x"}}}}, "No file"),
+        ({"event_data": [{"path": "http://127.0.0.1:9/x"}]}, "No file"),
         ({"event_data": "\ud800"}, "not JSON"),
         ({"event_data": float("nan")}, "not JSON"),
     ],
@@ -106,6 +127,29 @@ def test_a_huge_number_is_refused_by_the_setting_that_it_is_for(site):
 @pytest.mark.parametrize("path", CLOSED)
 def test_what_the_page_does_not_need_is_not_there(site, path):
     assert site.http.get(f"/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("path", addresses("GET"))
+def test_every_address_of_gradio_is_on_the_list_or_not_there(site, path):
+    """Whatever a new release of Gradio adds."""
+    with site.http.stream("GET", httpx.URL(site.url + path)) as answer:
+        assert (answer.status_code == 200) == (path in ALLOWED)
+        assert answer.status_code in (200, 404)
+
+
+@pytest.mark.parametrize("path", addresses("POST"))
+def test_every_address_that_takes_a_body_is_on_the_list_or_not_there(site, path):
+    answer = site.http.post(httpx.URL(site.url + path), content="{}", headers={"content-type": "application/json"})
+    taken = re.fullmatch(r"/gradio_api/(api|run|call|call/v2|queue|cancel|reset|upload)(/.*)?", path)
+    assert answer.status_code in ((200, 400, 422) if taken else (404,))
+
+
+@pytest.mark.parametrize("raw", RAW, ids=range(len(RAW)))
+def test_bytes_that_are_hardly_http_are_no_error_of_the_server(site, raw, logged):
+    with socket.create_connection(("127.0.0.1", httpx.URL(site.url).port), timeout=1) as wire, suppress(OSError):
+        wire.sendall(raw)
+        assert not wire.recv(100).startswith(b"HTTP/1.1 5")
+    assert not [record.getMessage() for record in logged]
 
 
 @pytest.mark.parametrize("path", CLOSED_OUTSIDE)

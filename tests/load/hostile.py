@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
 from client import Tab
+from gradio_routes import addresses
 
 WEIGHTS = {"post": 40, "run": 12, "synthesize": 12, "surprise": 8, "predict": 8, "show": 5, "to_studio": 5, "film": 2}
 WEIGHTS |= {"curve": 5, "forget": 3, "opened": 2, "rows": 2, "recipes": 3, "path": 2, "under_the_hood": 2, "change": 3}
@@ -14,9 +19,12 @@ WEIGHTS |= {"hello": 1, "goodbye": 1, "edit": 3}
 OUTSIDE_THE_QUEUE = ("post", "surprise", "recipes", "hello", "curve", "to_studio", "forget", "opened")
 PATHS = ("run/predict", "queue/join", "run/steer", "run/synthesize", "api/nothing", "call/synthesize")
 PATHS += ("call/v2/predict", "call/nothing", "cancel", "reset", "upload", "component_server", "stream/x", "login")
+# What Gradio gives: the page, what describes it to a program, and streams, which say that nobody of this name is here.
 ALLOWED = (
-    *("/", "/config", "/theme.css", "/favicon.ico", "/robots.txt"),
-    *("/gradio_api/info", "/gradio_api/startup-events", "/gradio_api/queue/data"),
+    *("/", "/config", "/config/", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"),
+    *("/gradio_api/info", "/gradio_api/info/", "/gradio_api/openapi.json", "/gradio_api/startup-events"),
+    *("/gradio_api/app_id", "/gradio_api/app_id/", "/gradio_api/theme.css", "/gradio_api/queue/data"),
+    *("/gradio_api/call/nothing/nothing", "/gradio_api/call/v2/nothing/nothing", "/gradio_api/heartbeat/nothing"),
 )
 NOT_ALLOWED = (
     *("/gradio_api/file=http://127.0.0.1:9/x", "/gradio_api/file=/etc/passwd", "/gradio_api/file=app.py"),
@@ -31,6 +39,7 @@ NOT_ALLOWED = (
     *("/gradio_api/heartbeat/", "/gradio_api/heartbeat/a%2Fb", "/gradio_api/call/synthesize"),
     *("/gradio_api/call/synthesize/%00", "/\u00fc", "/%ff%fe", "/" + "a" * 5_000),
 )
+NOT_ALLOWED += tuple(path for path in addresses("GET") if path not in ALLOWED)
 HEAD = b"POST /gradio_api/queue/join HTTP/1.1\r\nHost: x\r\n"
 RAW = (
     b"\x00" * 300,
@@ -48,6 +57,22 @@ RAW = (
     HEAD + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00",
     HEAD + b"Expect: 100-continue\r\nContent-Length: 70000\r\n\r\n",
     b"GET /gradio_api/queue/data HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+)
+
+
+RAW += (
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"GET / HTTP/1.0\r\nOrigin: http://x\r\n\r\n",
+    b"OPTIONS / HTTP/1.0\r\nOrigin: http://x\r\nAccess-Control-Request-Method: GET\r\n\r\n",
+    *(b"GET /config HTTP/1.1\r\nHost: " + host + b"\r\n\r\n" for host in (b"[", b"x:99999", b"\xff", b"a@b/", b"a b")),
+    *(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: " + origin + b"\r\n\r\n" for origin in (b"http://[", b"null", b"\xff")),
+    b"GET /assets/index.js HTTP/1.1\r\nHost: x\r\nRange: bytes=" + b"0-1," * 9_000 + b"0-2\r\n\r\n",
+    b"GET /static/" + b"a" * 300 + b".js HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n",
+    b"GET /assets" + b"/a" * 3_000 + b".js HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n",
+    *(
+        method + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+        for method in (b"OPTIONS *", b"CONNECT a:1", b"TRACE /", b"GET http://x/")
+    ),
 )
 
 
