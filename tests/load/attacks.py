@@ -1,10 +1,12 @@
-"""One visitor against the server: python tests/load/attacks.py [--sessions 5000] [--endless 200] [--megabytes 27].
+"""One visitor against the server: python tests/load/attacks.py [--only NAME] [--sessions 5000] [--endless 200].
 
-Four attacks, one after another, each from one address, while somebody at another uses the page:
-brackets: bodies of many megabytes of "[]," to every POST path, one by one and eight at once.
+Attacks, one after another, each from one address, while somebody at another uses the page:
+brackets: bodies of 27 MB of "[]," to every POST path of Gradio, one by one and eight at once.
 sessions: thousands of new sessions that send pictures, and hundreds of bodies that never end, beside a live run.
 greed: the largest syntheses and keep-the-best that fit into the queue.
 hang-up: the same, and the caller leaves.
+files: the largest script, over sixty-four connections at once, packed in every way; and pages.
+deaf: hundreds of connections that ask and never read the answers.
 Prints one table; the exit code is 1 where a promise of SECURITY.md is broken. All on loopback; it ends by itself.
 """
 
@@ -22,7 +24,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -31,73 +32,17 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from client import Event, Refused, Server, Tab, events_of, memory, new_http, percentile, start_server, stop_server
+import floods
+from client import Refused, Server, Tab, events_of, memory, new_http, percentile, start_server, stop_server
+from gradio_routes import addresses
+from scene import ACCOMPLICE, ATTACKER, GUEST, SLOW, WITHIN, Report, Setup, guest
 
-ATTACKER, GUEST, SLOW = "127.0.9.1", "127.0.9.2", "127.0.9.3"
-PATHS = ("queue/join", "run/predict", "api/steer", "call/synthesize", "call/predict", "call/v2/predict", "cancel")
-PATHS += ("reset", "upload", "component_server", "stream/x", "process_recording", "login")
+NAMED = ("run/predict", "api/steer", "call/synthesize", "call/predict", "call/v2/predict")  # besides Gradio's routes
+ATTACKS = ("brackets", "sessions", "greed", "hang-up", "files", "deaf")
+KINDS = ("synthesize", "keep-the-best")
 AT_ONCE = 8  # of the attacker's requests
 HEAD = b"POST /gradio_api/queue/join HTTP/1.1\r\nHost: x\r\nContent-Length: 26000000\r\n\r\n"
 ENDLESS = HEAD + b'{"data":["' + b"A" * 9_000
-WITHIN = {"guest p99": 0.25, "memory": 400.0, "first frame": 5.0, "hang-up": 2.0}  # seconds; megabytes
-
-
-@dataclass
-class Report:
-    """What was seen, and what must not be."""
-
-    rows: dict[str, str] = field(default_factory=dict)
-    bad: list[str] = field(default_factory=list)
-
-    def measure(self, name: str, value: float, most: float, unit: str) -> None:
-        self.rows[name] = f"{value:.2f} {unit} (at most {most:g})"
-        if value > most:
-            self.bad.append(f"{name}: {value:.2f} {unit}, more than {most:g}")
-
-
-@dataclass
-class Setup:
-    """The server, the page's events, and what to ask for."""
-
-    server: Server
-    events: dict[str, Event]
-    model: str
-    name: str
-    seconds: int  # that one call may take
-
-    def largest(self, tab: Tab) -> dict:
-        """640 chains of as many steps as are allowed."""
-        return tab.body("synthesize", None, [[self.name], [], 64, self.model, 0, 10, None, 1000, None, None, None])
-
-    def letter(self, action: str, **settings: object) -> dict:
-        values = {"model": self.model, "with": [self.name]} | settings
-        head = {"order": 1, "run": "abc", "playing": True, "fresh": 1, "step": 0, "fps": 18, "action": action}
-        return head | {"settings": values}
-
-
-@contextlib.asynccontextmanager
-async def guest(setup: Setup) -> AsyncIterator[list[float]]:
-    """Somebody else, who toggles attributes all the while; the seconds that each answer took."""
-    took: list[float] = []
-
-    async def use() -> None:
-        async with new_http(setup.server.url, GUEST) as http:
-            tab = Tab(http, setup.events)
-            while True:
-                began = time.monotonic()
-                reply = await tab.ask("surprise", {"model": setup.model})
-                took.append(time.monotonic() - began)
-                assert reply["kind"] in ("surprise", "refused"), reply
-                await asyncio.sleep(0.02)
-
-    task = asyncio.create_task(use())
-    await asyncio.sleep(0.5)
-    try:
-        yield took
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def brackets(setup: Setup, report: Report, megabytes: int) -> None:
@@ -111,9 +56,11 @@ async def brackets(setup: Setup, report: Report, megabytes: int) -> None:
         await asyncio.sleep(5)
     report.rows["before: guest's answers, p99"] = f"{percentile(calm, 0.99):.2f} s"
     async with guest(setup) as took:
-        for path in PATHS:
+        paths = [f"/gradio_api/{path}" for path in NAMED] + addresses("POST")
+        for path in paths:
             await throw(path)
-        await asyncio.gather(*(throw("queue/join") for _ in range(AT_ONCE)))
+        for path in paths:
+            await asyncio.gather(*(throw(path) for _ in range(AT_ONCE)))
     report.rows["brackets: answers"] = str(dict(statuses))
     if set(statuses) - {"400", "404", "413", "429", "hung up"}:
         report.bad.append(f"brackets were answered with {dict(statuses)}")
@@ -122,7 +69,7 @@ async def brackets(setup: Setup, report: Report, megabytes: int) -> None:
 
 def throw_at(url: str, path: str, body: bytes) -> str:
     """By a plain socket, so that this process, in which the guest is too, has no work with it."""
-    head = f"POST /gradio_api/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", httpx.URL(url).port), 60, source_address=(ATTACKER, 0)) as wire:
         try:
             wire.sendall(head)
@@ -154,8 +101,10 @@ async def sessions(setup: Setup, report: Report, count: int, endless: int) -> No
                 await asyncio.sleep(min(refused.wait, 1.0))
             sizes.append(memory(setup.server.process.pid))
 
-    async with hanging(setup, endless), live(setup) as frames, new_http(setup.server.url, ATTACKER) as http:
-        await asyncio.gather(*(send(http) for _ in range(AT_ONCE)))
+    # From two addresses: one alone never holds both places in which pictures are looked at.
+    first, second = (new_http(setup.server.url, address) for address in (ATTACKER, ACCOMPLICE))
+    async with hanging(setup, endless), live(setup) as frames, first, second:
+        await asyncio.gather(*(send(http) for http in (first, second) for _ in range(AT_ONCE)))
     report.rows["sessions: answers"] = str(dict(statuses))
     report.rows["sessions: live runs of a guest that ended well"] = str(len(frames))
     if not frames or not all(frames):
@@ -203,18 +152,18 @@ async def live(setup: Setup) -> AsyncIterator[list[bool]]:
 
 
 async def greed(setup: Setup, report: Report) -> None:
-    """Whatever fits into the queue; then a guest comes."""
+    """Whatever fits into the queue, syntheses and keep-the-best in turn; then a guest comes."""
     statuses: Counter[str] = Counter()
     async with new_http(setup.server.url, ATTACKER) as http:
-        began = time.monotonic()
-        tabs = [Tab(http, setup.events) for _ in range(12)]
-        joined = []
-        for tab in tabs * 2:
+        began, ended = time.monotonic(), {}
+        watching = []
+        for number in range(24):
+            tab, kind = Tab(http, setup.events), KINDS[number % 2]
             try:
-                joined.append((tab, (await tab.post("queue/join", json.dumps(setup.largest(tab))))["event_id"]))
+                event = await join(setup, tab, kind)
+                watching.append(asyncio.create_task(until_done(tab, event, kind, ended)))
             except Refused as refused:
                 statuses[f"status {refused.status}"] += 1
-        watching = [asyncio.create_task(until_done(tab, event)) for tab, event in joined]
         await asyncio.sleep(1)
         async with new_http(setup.server.url, GUEST) as other:
             came = time.monotonic()
@@ -222,37 +171,65 @@ async def greed(setup: Setup, report: Report) -> None:
             await anext(stream)
             report.measure("greed: a guest's first frame", time.monotonic() - came, WITHIN["first frame"], "s")
             await stream.aclose()
-        await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
-        report.measure("greed: the largest synthesis", time.monotonic() - began, setup.seconds + 15, "s")
-        for task in watching:
-            task.cancel()
-        await asyncio.gather(*watching, return_exceptions=True)
-    report.rows["greed: taken into the queue, refused"] = f"{len(joined)}, {dict(statuses)}"
+        while set(ended) < set(KINDS) and time.monotonic() - began < 3 * setup.seconds:
+            await asyncio.sleep(0.1)
+        for kind in KINDS:
+            took = ended.get(kind, time.monotonic()) - began
+            report.measure(f"greed: the largest {kind}", took, setup.seconds + 15, "s")
+        await leave(watching)
+    report.rows["greed: taken into the queue, refused"] = f"{len(watching)}, {dict(statuses)}"
 
 
-async def until_done(tab: Tab, event: str) -> None:
+async def join(setup: Setup, tab: Tab, kind: str) -> str:
+    """The largest synthesis or keep-the-best; the name of its event."""
+    best = setup.letter("best", chains=64, steps=1000, speed=0)
+    body = setup.largest(tab) if kind == "synthesize" else tab.body("run", best)
+    return (await tab.post("queue/join", json.dumps(body)))["event_id"]
+
+
+async def until_done(tab: Tab, event: str, kind: str, ended: dict[str, float]) -> None:
+    """Listen to the end; `ended` takes the moment of the first end of each kind."""
     with contextlib.suppress(Refused):
         async for _ in tab.results(event):
             pass
+    ended.setdefault(kind, time.monotonic())
+
+
+async def leave(watching: list[asyncio.Task]) -> None:
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
 
 
 async def hang_up(setup: Setup, report: Report) -> None:
-    """The caller leaves; the place must be free for somebody who waits for it."""
-    for kind in ("synthesize", "best"):
+    """One of three callers leaves; its place must be free for a fourth, who waits for it. Then all leave."""
+    for kind in KINDS:
         async with new_http(setup.server.url, ATTACKER) as http:
-            tab = Tab(http, setup.events)
-            body = setup.largest(tab)
-            if kind == "best":
-                body = tab.body("run", setup.letter("best", chains=64, steps=1000))
-            event = (await tab.post("queue/join", json.dumps(body)))["event_id"]
-            watching = asyncio.create_task(until_done(tab, event))
+            tabs = [Tab(http, setup.events) for _ in range(4)]  # one address has three places of four
+            events = [await join(setup, tab, kind) for tab in tabs]
+            pairs = list(zip(tabs, events, strict=True))
+            watching = [asyncio.create_task(until_done(*pair, kind, {})) for pair in pairs[:3]]
+            waiting = asyncio.create_task(until_started(*pairs[3]))
             await asyncio.sleep(3)
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            if waiting.done():
+                report.bad.append(f"hang-up: a fourth {kind} of one address did not wait")
+            began = time.monotonic()
+            await leave(watching[:1])
+            await waiting
+            report.measure(f"hang-up: the place of a {kind}", time.monotonic() - began, WITHIN["hang-up"], "s")
+            await leave(watching)
         await asyncio.sleep(WITHIN["hang-up"])
         before = setup.server.cpu_seconds()
         await asyncio.sleep(2)
         report.measure(f"hang-up: {kind} goes on", (setup.server.cpu_seconds() - before) / 2, 0.5, "cores")
+
+
+async def until_started(tab: Tab, event: str) -> None:
+    where = {"session_hash": tab.session}
+    async with tab.http.stream("GET", "/gradio_api/queue/data", params=where) as response:
+        async for line in response.aiter_lines():
+            if event in line and "process_starts" in line:
+                return
 
 
 async def attack(server: Server, args: argparse.Namespace, seconds: int) -> Report:
@@ -260,11 +237,22 @@ async def attack(server: Server, args: argparse.Namespace, seconds: int) -> Repo
     async with new_http(server.url) as http:
         events = await events_of(http)
         models = (await Tab(http, events).ask("hello", None))["models"]
+        await Tab(http, events).ask("surprise", {"model": models[0]["name"]})  # a model is read when it is first used
     setup = Setup(server, events, models[0]["name"], models[0]["names"][0], seconds)
-    await brackets(setup, report, args.megabytes)
-    await sessions(setup, report, args.sessions, args.endless)
-    await greed(setup, report)
-    await hang_up(setup, report)
+    attacks = {
+        "brackets": lambda: brackets(setup, report, args.megabytes),
+        "sessions": lambda: sessions(setup, report, args.sessions, args.endless),
+        "greed": lambda: greed(setup, report),
+        "hang-up": lambda: hang_up(setup, report),
+        "files": lambda: floods.files(setup, report),
+        "deaf": lambda: floods.deaf(setup, report),
+    }
+    for name in args.only or attacks:
+        shown = set(report.rows)
+        await attacks[name]()
+        for row in report.rows:
+            if row not in shown:
+                print(f"{row:50}{report.rows[row]}", flush=True)
     if "Traceback" in server.log():
         report.bad.append("there is a traceback in the server's log")
     return report
@@ -275,6 +263,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=5_000)
     parser.add_argument("--endless", type=int, default=200)
     parser.add_argument("--megabytes", type=int, default=27)
+    parser.add_argument("--only", action="append", choices=ATTACKS, help="one attack instead of all; may be repeated")
     parser.add_argument("--model", action="append", default=[], help="a model to aim at, besides the bundled ones")
     return parser.parse_args(words)
 
@@ -288,8 +277,6 @@ def main(words: list[str]) -> int:
             report = asyncio.run(attack(server, args, seconds))
         finally:
             stop_server(server)
-    for name, value in report.rows.items():
-        print(f"{name:50}{value}")
     for sentence in report.bad:
         print(f"BROKEN: {sentence}")
     return 1 if report.bad else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import secrets
 import sys
@@ -150,6 +151,9 @@ def memory(pid: int) -> float:
 
 
 def percentile(values: list[float], share: float) -> float:
+    """Infinity where there is none: nobody was answered."""
+    if not values:
+        return math.inf
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 

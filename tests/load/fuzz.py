@@ -45,6 +45,7 @@ SHORT = {  # what would compute for long is over at once
     "GIBBS_JEM_BEST_OF": "2",
     "GIBBS_JEM_IDLE_SECONDS": "30",
 }
+HUNG_UP_ON = 2**20  # bytes of an event: the server need not read them all to say no
 KINDS = {"event": 0.84, "get": 0.12, "raw": 0.04}
 
 
@@ -73,6 +74,8 @@ async def answer(tab: Tab, one: Call) -> str:
     except Refused as refusal:
         return "refused" if refusal.status == 200 else f"status {refusal.status}"
     except (TimeoutError, httpx.HTTPError) as error:
+        if len(one.content) > HUNG_UP_ON and isinstance(error, httpx.NetworkError):
+            return "hung up"  # in the middle of a body that is much too long
         return f"no answer: {type(error).__name__}"
     refused = isinstance(reply, dict) and (reply.get("kind") == "refused" or reply.get("status") == "error")
     return "refused" if refused else "answered"
