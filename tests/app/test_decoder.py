@@ -1,5 +1,6 @@
 """The decoder's process: it gives pictures or sentences, and its end is nobody else's."""
 
+import base64
 import io
 import os
 import signal
@@ -14,8 +15,9 @@ import pytest
 from PIL import Image
 
 from app import decoder_worker
-from app.decoder import Decoder
+from app.decoder import Decoder, shared
 from jem_core.images import ImageError, read_image
+from tests.app.small_app import Site, running
 from tests.jem_core.mutate_images import encode, good_files, uploads, write_webp
 
 PICTURE = encode(Image.linear_gradient("L").convert("RGB"), "PNG")
@@ -99,6 +101,36 @@ def test_a_decoder_that_hangs_takes_one_picture_with_it() -> None:
         assert short.decode(PICTURE).size == (256, 256)
     finally:
         short.close()
+
+
+@pytest.mark.parametrize("end", ["crash", "hang"])
+def test_a_server_whose_decoder_ends_loses_one_request(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over real HTTP: quick events and a run go on meanwhile, and the next picture is decoded."""
+    picture = base64.b64encode(PICTURE).decode()
+
+    def shown(site: Site, session: str) -> dict:
+        assert site.join("show", [picture], session).status_code == 200
+        return site.answers(session)[-2]["output"]["data"][0]
+
+    with running() as site, ThreadPoolExecutor(2) as threads:
+        assert shown(site, "before")["width"] == 256
+        monkeypatch.setattr(shared(), "seconds", 3.0)
+        pid = shared().process.pid
+        os.kill(pid, signal.SIGSTOP)
+        unlucky = threads.submit(shown, site, "unlucky")
+        assert site.join("frames", [50], "watcher").status_code == 200
+        run = threads.submit(site.answers, "watcher")
+        for _ in range(10):
+            began = time.monotonic()
+            body = {"data": ["x"], "fn_index": site.fn("quick"), "session_hash": "bystander"}
+            assert site.http.post("/gradio_api/run/predict", json=body).status_code == 200
+            assert time.monotonic() - began < 1
+        if end == "crash":
+            os.kill(pid, signal.SIGKILL)
+        assert ("damaged" if end == "crash" else "longer than 3 seconds") in unlucky.result(30)["refused"]
+        assert [one["msg"] for one in run.result(30)].count("process_generating") == 50
+        monkeypatch.setattr(shared(), "seconds", 10.0)
+        assert shown(site, "after")["width"] == 256
 
 
 def test_many_at_once_each_get_their_own(decoder: Decoder) -> None:

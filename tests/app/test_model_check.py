@@ -8,10 +8,15 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+import torch
 
 from app.catalog import Catalog
+from app.deadlines import Deadline
+from app.drawing import draw
 from jem_core import hub
 from jem_core.bundle import Bundle
+from jem_core.condition import Condition
+from jem_core.prediction import predict
 
 ODD = (None, True, -1, 0, 3, 1e308, "", "x" * 5_000, [], {}, [[]], [None], {"a": {}}, ["Red", "Red"], "Red + Nothing")
 
@@ -48,6 +53,15 @@ def write(model: Path, place: Path, config: dict) -> Path:
     return place
 
 
+def works(catalog: Catalog, name: str) -> None:
+    """What is offered can be looked at and sampled from."""
+    bundle, size = catalog.bundle(name), catalog.entry(name).image_size
+    assert len(predict(bundle, torch.zeros(3, size, size, dtype=torch.uint8)).rows) == len(bundle.names)
+    if catalog.entry(name).generates:
+        drawn = draw(bundle, Condition.free(bundle.names), 1, 0, 1, Deadline(60), steps=2)
+        assert drawn.images.shape == (1, 3, size, size)
+
+
 @pytest.fixture
 def bundled(tiny_bundle: Bundle, tmp_path: Path) -> Path:
     copytree(tiny_bundle.directory, tmp_path / "bundled" / "tiny")
@@ -76,6 +90,7 @@ def test_two_hundred_mutated_configs(
             assert "The model hf-hub:owner/odd is not available: " in caplog.text
         else:
             assert len(caplog.records) == 0
+            works(catalog, catalog.entries()[-1].name)
     assert 5 < refused <= 20
 
 
