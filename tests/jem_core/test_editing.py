@@ -108,6 +108,44 @@ def test_what_training_never_saw_together_is_left_free(tiny_levels: Bundle) -> N
     assert asked_of(bundle, seen, changes).tolist() == [[0, 1, 0, 1, 1]]
 
 
+def test_what_is_free_is_filled_as_in_the_nearest_training_labels(tiny_levels: Bundle) -> None:
+    """The row must have the change; of those the one that agrees best with the rest; of two as good the more common."""
+    names = ("Bald", "Black", "Blond", "Bangs", "Male")
+    seen = [[0, 1, 0, 1, 0]] * 3 + [[0, 0, 1, 1, 1]] + [[0, 1, 0, 1, 1]] * 2 + [[1, 0, 0, 0, 1]] * 9
+    support = Support.from_labels(names, np.array(seen, dtype=np.int8))
+    bundle = Bundle("heads", tiny_levels.config, PaperModel(names, 32, 4), None, None, support)
+    changes = nothing(bundle, 1)
+    changes[0, 3] = WITH
+    asked = torch.tensor([[WITHOUT, FREE, FREE, WITH, 1]])
+    assert editing._filled(bundle, asked, changes).tolist() == [[0, 1, 0, 1, 1]]
+    changes[0, 1] = asked[0, 1] = WITHOUT  # not black: only blond is left, whoever is more common
+    assert editing._filled(bundle, asked, changes).tolist() == [[0, 0, 1, 1, 1]]
+    changes[0, 2] = asked[0, 2] = WITHOUT  # nobody was ever seen so: what is free stays free
+    asked[0, 4] = FREE
+    assert editing._filled(bundle, asked, changes).tolist() == asked.tolist()
+
+
+def test_outside_the_change_the_picture_stays_nearer(
+    tiny_levels: Bundle, images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = tiny_levels.names.index("Left")  # changes one half of these pictures
+    changes = nothing(tiny_levels)
+    changes[:, local] = 1 - seen_in(tiny_levels, images)[:, local]
+    mean = tiny_levels.start.gaussian.mean_image
+    seen = seen_in(tiny_levels, images)
+    place = editing._belongs(mean(asked_of(tiny_levels, seen, changes)) - mean(seen), editing.INSIDE)
+    assert place.min() < 0.5 < place.max()
+
+    def moved(stays: float) -> tuple[float, float]:
+        monkeypatch.setattr(editing, "STAYS", stays)
+        away = (edit(tiny_levels, images, changes, level=4.0, precision="float32")[:, 0] - images).abs()
+        return (away * (1 - place)).mean().item(), (away * place).mean().item()
+
+    (outside, inside), (freely, _) = moved(0.5), moved(1.0)
+    assert outside < 0.5 * freely
+    assert inside > outside
+
+
 def test_a_model_without_levels_starts_at_the_picture(tiny_bundle: Bundle, images: torch.Tensor) -> None:
     changes = nothing(tiny_bundle)
     changes[:, 0] = WITH
