@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 SILENT = 30.0  # seconds that a connection may stay open without a whole request, or without taking of its answer
 PER_ADDRESS = 512  # open connections: those of as many visitors as one address may have
 MOST_FILES = 65_536
-NOISE = ("Invalid HTTP request", "Unsupported upgrade request", "No supported WebSocket library")
+NOISE = (
+    "Invalid HTTP request",
+    "Unsupported upgrade request",
+    "No supported WebSocket library",
+    "socket.send() raised",
+)
 
 
 class Connections:
@@ -79,8 +84,9 @@ def allow_connections() -> None:
 
 
 def log_no_noise() -> None:
-    """What anybody can send is no news: a line for each such request would fill the disk."""
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    """What anybody can send, or leave unread, is no news: a line for each such request would fill the disk."""
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -1,5 +1,6 @@
 """Connections over real sockets: whoever says nothing, takes nothing or opens too many is hung up on."""
 
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -82,3 +83,10 @@ def test_one_address_has_so_many_connections(site: Site, monkeypatch: pytest.Mon
     assert guest.recv(100).startswith(b"HTTP/1.1 404")
     for wire in (guest, *wires):
         wire.close()
+
+
+def test_what_anybody_can_send_is_not_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        logging.getLogger("asyncio").warning("socket.send() raised exception.")
+        logging.getLogger("asyncio").warning("something else")
+    assert caplog.messages == ["something else"]

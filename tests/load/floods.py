@@ -1,4 +1,4 @@
-"""Floods of ordinary requests: python tests/load/floods.py URL PATH PACKING SECONDS, or as a part of attacks.py.
+"""Floods of ordinary requests, as two parts of attacks.py.
 
 files: the largest script, over sixty-four connections at once, packed in every way; and pages.
 deaf: hundreds of connections that ask and never read the answers.
@@ -12,9 +12,9 @@ import json
 import os
 import socket
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-import gradio
 import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from client import Refused, Tab, memory, new_http, percentile
 from scene import ATTACKER, WITHIN, Report, Setup, guest
 
+HAMMER = Path(__file__).with_name("hammer.py")
 CONNECTIONS = 64
 SECONDS = 8
 DEAF = 600  # connections: more than one address may have
@@ -31,44 +32,23 @@ PAGE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 def largest_script() -> str:
     """Where the largest file is that the page may ask for."""
-    folder = Path(gradio.__file__).parent / "templates" / "frontend"
+    folder = Path(find_spec("gradio").origin).parent / "templates" / "frontend"
     return f"/assets/{max((folder / 'assets').glob('*.js'), key=lambda path: path.stat().st_size).name}"
 
 
 async def files(setup: Setup, report: Report) -> None:
+    port = httpx.URL(setup.server.url).port
     for path, packing in ((largest_script(), "gzip"), (largest_script(), "br"), (largest_script(), "x"), ("/", "gzip")):
         async with guest(setup) as took:
             # In a process of its own: here it would take the guest's time.
-            words = (sys.executable, __file__, setup.server.url, path, packing, str(SECONDS))
-            flood = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
-            done, _ = await flood.communicate()
+            words = (str(HAMMER), str(port), ATTACKER, path, packing, str(CONNECTIONS), str(SECONDS))
+            hammer = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
+            done, _ = await hammer.communicate()
         name = f"files: {path[:12]} {packing}"
         report.rows[f"{name}, answers"] = done.decode().strip()
+        if "200" not in done.decode():
+            report.bad.append(f"{name}: nobody was answered")
         report.measure(f"{name}, guest's answers, p99", percentile(took, 0.99), WITHIN["guest p99"], "s")
-
-
-async def flood(url: str, path: str, packing: str, seconds: float) -> dict[str, int]:
-    """Ask again and again, read everything; how often each status came."""
-    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: {packing}\r\nConnection: close\r\n\r\n".encode()
-    found: dict[str, int] = {}
-
-    async def ask() -> None:
-        while True:
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", httpx.URL(url).port, local_addr=(ATTACKER, 0), limit=2**20
-            )
-            writer.write(head)
-            with contextlib.suppress(ConnectionError):
-                status = (await reader.read(2**20))[9:12].decode()
-                while await reader.read(2**20):
-                    pass
-                found[status] = found.get(status, 0) + 1
-            writer.close()
-
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
-    return found
 
 
 async def deaf(setup: Setup, report: Report) -> None:
@@ -118,7 +98,3 @@ async def unwatched_runs(setup: Setup, port: int) -> list[socket.socket]:
 
 def open_files(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
-
-
-if __name__ == "__main__":
-    print(asyncio.run(flood(*sys.argv[1:4], float(sys.argv[4]))))
