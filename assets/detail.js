@@ -239,7 +239,7 @@ function paintFlips(trace, span, step) {
   const toX = (value) => left + ((value - span[0]) / Math.max(1, span[1] - span[0])) * (width - left - 8);
   rows.forEach((k, r) => {
     context.fillStyle = colours.muted;
-    context.fillText(labelOf(names[k]).slice(0, 18), left - 8, 10 + 13 * r);
+    context.fillText(labelOf(names[k]).slice(0, 20), left - 8, 10 + 13 * r);
     context.strokeStyle = colours.line;
     segment(context, left, 10 + 13 * r, width - 8, 10 + 13 * r);
   });
