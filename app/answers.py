@@ -103,7 +103,7 @@ def gate_words(prediction: Prediction, view: View) -> dict:
         return {"verdict": None, "title": "", "sentence": sentence}
     than = "every test picture" if reading.beyond else f"{int(reading.percentile)} % of test pictures"
     if reading.verdict == "inside":
-        sentence = f"It resembles the test pictures: {100 - reading.percentile:.0f} % of them are less typical."
+        sentence = f"It resembles test pictures: {100 - reading.percentile:.0f} % of them are less typical."
     elif reading.verdict == "unusual":
         sentence = f"Less typical than {than}: trust these numbers less."
     else:

@@ -198,7 +198,7 @@ LESS = "Less typical than"
 @pytest.mark.parametrize(
     ("found", "view", "verdict", "sentence"),
     [
-        (reading(30, False, "inside"), SEEN, "inside", "It resembles the test pictures: 70 % of them are less typical."),
+        (reading(30, False, "inside"), SEEN, "inside", "It resembles test pictures: 70 % of them are less typical."),
         (reading(97, False, "unusual"), SEEN, "unusual", f"{LESS} 97 % of test pictures: trust these numbers less."),
         (reading(99.7, False, "unlike"), SEEN, "unlike", f"{LESS} 99 % of test pictures: {answers.DO_NOT_TRUST}."),
         (reading(100, True, "unlike"), SEEN, "unlike", f"{LESS} every test picture: do not trust these numbers."),
