@@ -10,33 +10,41 @@ from app.uploads import Picture, View
 from jem_core.calibration import Calibration, Row
 from jem_core.data import avatars
 from jem_core.prediction import Prediction, typicality
+from jem_core.typicality import Reading
 
 TITLES = {"inside": "A typical picture", "unusual": "An unusual picture", "unlike": "Not a picture for this model"}
 DO_NOT_TRUST = "do not trust these numbers"
 
 
 def choose(picture: Picture) -> str:
-    """The model that a picture is for: a drawn avatar is known, a face is found, anything else is where it is typical.
+    """The model that a picture is for."""
+    return choose_and_read(picture)[0]
 
-    A face that the model of faces finds strange, such as a drawn one, goes where it is typical too, if anywhere.
+
+def choose_and_read(picture: Picture) -> tuple[str, Reading | None]:
+    """The model that a picture is for, and how typical it was found if that was asked: it takes as long as the answers.
+
+    A drawn avatar is known, a face is found, anything else is where it is typical. A face that the model of faces finds
+    strange, such as a drawn one, goes where it is typical too, if anywhere.
     """
     entries = _candidates()
     first = next(iter(current().catalog.attributes()))
     if picture.avatar is not None:
-        return next((entry.name for entry in entries if entry.data.drawn), first)
+        return next((entry.name for entry in entries if entry.data.drawn), first), None
     of_faces = next((entry for entry in entries if entry.data.faces), None)
     found = of_faces if of_faces and picture.find_faces() else None
     readings = {}
     for entry in [found] if found else entries:
         readings[entry.name] = _reading(picture, entry)
     if found and (readings[found.name] is None or readings[found.name].verdict != "unlike"):
-        return found.name
+        return found.name, readings[found.name]
     for entry in entries if found else ():
         readings.setdefault(entry.name, _reading(picture, entry))
     known = {name: reading for name, reading in readings.items() if reading is not None}
     if found and not any(reading.verdict == "inside" for reading in known.values()):
-        return found.name
-    return min(known, key=lambda name: known[name].distance, default=first)
+        return found.name, readings[found.name]
+    name = min(known, key=lambda name: known[name].distance, default=first)
+    return name, known.get(name)
 
 
 def _candidates() -> list[Entry]:
@@ -48,7 +56,7 @@ def _candidates() -> list[Entry]:
     return list(found.values())
 
 
-def _reading(picture: Picture, entry: Entry) -> object:
+def _reading(picture: Picture, entry: Entry) -> Reading | None:
     view = uploads.crop_for(picture, entry)
     return typicality(current().catalog.bundle(entry.name), view.stored[None])
 

@@ -121,10 +121,14 @@ def arrive(asked: dict) -> Picture | None:
 
 
 def describe(picture: Picture, asked: dict) -> tuple[dict, go.Figure | None]:
-    name = answers.choose(picture) if asked.get("model") is None else model_name(asked["model"])
+    if asked.get("model") is None:
+        name, reading = answers.choose_and_read(picture)
+    else:
+        name, reading = model_name(asked["model"]), None
     view = seen(picture, name, asked)
     bundle = current().catalog.bundle(name)
-    prediction = predict(bundle, view.stored)
+    whole = asked.get("box") is None and not asked.get("face")  # what the choice looked at
+    prediction = predict(bundle, view.stored, reading if whole else None)
     gate, truths = answers.gate_words(prediction, view), answers.truths(picture)
     attribute = asked.get("attribute")
     if attribute != ALL and attribute not in bundle.names:

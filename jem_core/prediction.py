@@ -39,10 +39,11 @@ class Prediction:
         return Condition(self.names, tuple(int(p > 0.5) for p in self.probabilities))
 
 
-def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray) -> Prediction:
+def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray, reading: Reading | None = None) -> Prediction:
     """The attributes of one picture: a PIL picture (its middle square is taken) or uint8 (3, S, S) of the model's size.
 
-    For photographs and a model of CelebA, find and align the face first: jem_core.faces.
+    For photographs and a model of CelebA, find and align the face first: jem_core.faces. `reading` is what `typicality`
+    said of this picture, where somebody has asked already.
     """
     stored = as_stored(image, bundle.model.image_size)[None]
     probabilities = tuple(mean_prediction(bundle.model, stored)[0].tolist())
@@ -54,7 +55,7 @@ def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray) -> Predict
         names=bundle.names,
         probabilities=probabilities,
         rows=tuple(sorted(rows, key=lambda row: -row.surprise)),
-        reading=typicality(bundle, stored),
+        reading=reading or typicality(bundle, stored),
         gate_auroc={kind: entry["value"] for kind, entry in gate["auroc"].items()} if gate else {},
     )
 

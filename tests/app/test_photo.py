@@ -265,7 +265,17 @@ def test_the_picture_chooses_the_model(
         return None if one.distance is None else Reading(one.distance, 50.0, False, verdict)
 
     monkeypatch.setattr(answers, "_reading", read)
-    assert answers.choose(picture) == chosen
+    name, found = answers.choose_and_read(picture)
+    assert name == answers.choose(picture) == chosen
+    assert found is None or found.distance == next(one.distance for one in entries if one.name == name)
+
+
+def test_what_the_choice_has_read_is_not_read_again(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Reading(1.5, 97.0, False, "unusual")
+    monkeypatch.setattr(answers, "choose_and_read", lambda picture: ("tiny", found))
+    monkeypatch.setattr("jem_core.prediction.typicality", lambda *_: pytest.fail("asked twice"))
+    shown, _, _ = photo.show(None, event(order=1, data=encoded(red())))
+    assert shown["gate"]["verdict"] == "unusual"
 
 
 def test_the_endpoint_says_the_same(app: Path) -> None:
