@@ -8,6 +8,7 @@ import torch
 
 from app.attributes import caption
 from app.chains import Chains, CoreChains
+from app.deadlines import Deadline
 from app.film import png, tile
 from app.history import copied
 from app.runtime import current
@@ -30,7 +31,9 @@ def take_apart(chains: Chains, settings: Settings, place: int) -> list[dict]:
     one = CoreChains(bundle, memory, **settings.sampling(bundle, chains.lanes[0].sampler))
     if one.finished:
         one.steer(memory.state.condition)
+        deadline = Deadline(current().limits.call_seconds)
         for _ in range(len(memory.plan) // 2):
+            deadline.check()
             one.advance()
     return _halves(one, bundle.levels)
 

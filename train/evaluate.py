@@ -179,7 +179,7 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn, plain)
     part["fidelity"] = free_part(setting, args.free or plan.free, part["synthesis"])
     if bundle.levels:
-        walks = WALKS if args.samples is None else max(2, min(WALKS, args.samples // 4))
+        walks = WALKS if args.samples is None else max(2, min(WALKS, args.samples // 2))
         part["steering"] = steering(setting, plan, walks)
         part["long_run"] = long_run(setting, plan)
     part |= extras(setting, args, plan, plain)
