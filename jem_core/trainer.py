@@ -157,7 +157,8 @@ class Trainer:
         bound = config.grad_norm_clip or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound).item()
         self.optimizer.step()
-        # The average begins short, so that the first thousand iterations do not drag random weights along.
+        # The average begins short, so that the first thousand iterations do not drag random weights along; torch's
+        # AveragedModel knows one length for all of them.
         keep = min(config.ema, (1 + self.iteration) / (10 + self.iteration))
         weights = [value.detach() for value in self.model.parameters()]
         torch._foreach_lerp_(list(self.ema.parameters()), weights, 1 - keep)

@@ -32,7 +32,7 @@ def test_a_link_brings_back_what_came_of_changes_and_a_change_there_works(visit,
     studio.settle()
     link = link_of(studio)
     assert "walk=" in link
-    assert studio.text(".gj-link-note").startswith("The link restores these very pictures: it takes the same changes")
+    assert studio.text(".gj-link-note").startswith("The link restores these very pictures: it repeats the same changes")
     again = visit(address=link)
     assert again.text(".gj-message span") == "This link repeats the same changes, one after another."
     again.until("(digest) => document.querySelector('.gj-canvas').dataset.digest === digest", studio.digest)
