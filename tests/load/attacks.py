@@ -238,7 +238,7 @@ async def attack(server: Server, args: argparse.Namespace, seconds: int) -> Repo
         events = await events_of(http)
         models = (await Tab(http, events).ask("hello", None))["models"]
         await Tab(http, events).ask("surprise", {"model": models[0]["name"]})  # a model is read when it is first used
-    setup = Setup(server, events, models[0]["name"], models[0]["names"][0], seconds)
+    setup = Setup(server, events, models[0]["name"], models[0]["names"][0], seconds, args.best)
     attacks = {
         "brackets": lambda: brackets(setup, report, args.megabytes),
         "sessions": lambda: sessions(setup, report, args.sessions, args.endless),
@@ -263,6 +263,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--sessions", type=int, default=5_000)
     parser.add_argument("--endless", type=int, default=200)
     parser.add_argument("--megabytes", type=int, default=27)
+    parser.add_argument("--best", type=int, default=10, help="of how many the server keeps the best, at most")
     parser.add_argument("--only", action="append", choices=ATTACKS, help="one attack instead of all; may be repeated")
     parser.add_argument("--model", action="append", default=[], help="a model to aim at, besides the bundled ones")
     return parser.parse_args(words)

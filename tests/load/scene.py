@@ -40,10 +40,12 @@ class Setup:
     model: str
     name: str
     seconds: int  # that one call may take
+    best: int = 10  # of how many the best may be kept
 
     def largest(self, tab: Tab) -> dict:
-        """640 chains of as many steps as are allowed."""
-        return tab.body("synthesize", None, [[self.name], [], 64, self.model, 0, 10, None, 1000, None, None, None])
+        """As many chains and steps as are allowed."""
+        asked = [[self.name], [], 64, self.model, 0, self.best, None, 1000, None, None, None]
+        return tab.body("synthesize", None, asked)
 
     def letter(self, action: str, **settings: object) -> dict:
         values = {"model": self.model, "with": [self.name]} | settings

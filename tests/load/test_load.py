@@ -68,7 +68,7 @@ def test_one_visitor_does_not_stop_the_others(server: visitors.Server, model: st
     monkeypatch.setitem(attacks.WITHIN, "guest p99", 2.0)  # a busy machine; the whole script holds it to 250 ms
     monkeypatch.setattr(attacks.floods, "CONNECTIONS", 8)
     monkeypatch.setattr(attacks.floods, "SECONDS", 4)
-    small = ["--sessions", "90", "--endless", "60", "--megabytes", "4", "--model", model]
+    small = ["--sessions", "90", "--endless", "60", "--megabytes", "4", "--best", "2", "--model", model]
     chosen = [word for name in ("brackets", "sessions", "greed", "hang-up", "files") for word in ("--only", name)]
     args = attacks.options([*small, *chosen])  # tests/app/test_connections.py has the deaf ones
     report = aside(asyncio.run, attacks.attack(server, args, seconds=5))
