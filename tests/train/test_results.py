@@ -20,8 +20,9 @@ def test_every_bundled_model_is_complete_and_small() -> None:
     for directory in (path for path in MODELS.iterdir() if path.is_dir()):
         for name in ("config.json", "model.safetensors", "evaluation.json", "calibration.json", "README.md"):
             assert (directory / name).is_file(), f"{directory.name} lacks {name}"
-        sizes[directory.name] = sum(path.stat().st_size for path in directory.iterdir())
-        assert sizes[directory.name] < 10e6, f"{directory.name} has {sizes[directory.name]} bytes"
+        files = {path.name: path.stat().st_size for path in directory.iterdir()}
+        assert max(files.values()) < 10e6, f"{directory.name}: {files}"  # a Space wants larger ones in Git LFS
+        sizes[directory.name] = sum(files.values())
     assert sum(sizes.values()) < 70e6
 
 
