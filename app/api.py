@@ -240,10 +240,9 @@ def _count(n: object) -> int:
 def _settings(bundle: Bundle, **values: object) -> dict:
     if values.get("steps") is not None:
         p.whole("steps", values["steps"], 1, current().limits.sample_steps)  # less than the table allows
-    settings = p.given(**values)
+    settings = p.given(bundle, **values)
     if settings.get("start") == "images":
         raise ValueError("start is 'images'; to begin at a picture, call /edit.")
-    bundle.sampling_with(settings)  # refuses what this kind of model does not have
     return settings
 
 

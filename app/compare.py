@@ -7,7 +7,7 @@ from functools import lru_cache
 import gradio as gr
 import plotly.graph_objects as go
 
-from app import gpu, plots, static, summary, tables
+from app import gpu, static, summary, tables
 from app.api import as_uris
 from app.attributes import caption, sentence
 from app.catalog import OBJECTIVES as WORDS
@@ -18,6 +18,7 @@ from app.reports import OBJECTIVES, TITLES, Family, calibration, families, famil
 from app.runtime import current
 from app.settings import short
 from app.studio import WIRE
+from jem_core import plots
 from jem_core.calibration import ALL, Calibration
 from jem_core.condition import Condition
 from jem_core.grids import shown_conditions

@@ -218,7 +218,7 @@ def _calibration(bundle: Bundle) -> dict:
     }
     if bundle.calibration is None:
         return picture | {"note": "This model was not evaluated yet, so there is nothing to count."}
-    bins = bundle.calibration["all"]["bins"]
+    bins = bundle.calibration.part()["bins"]
     pairs = zip(bins["mean_prediction"], bins["positive_rate"], strict=True)
     points = [pair for pair in pairs if pair[0] is not None]
-    return picture | {"points": points, "note": f"All attributes of {bundle.calibration['images']:,} test images."}
+    return picture | {"points": points, "note": f"All attributes of {bundle.calibration.images:,} test images."}

@@ -14,6 +14,7 @@ import gradio as gr
 from app.gradio_inside import describe, event_for
 from app.runtime import current
 from app.settings import short
+from jem_core.bundle import Bundle
 from jem_core.settings import BY_KEY, Setting
 
 MODEL = "name of a model; the default is the first one, or for a picture the one that suits it"
@@ -110,15 +111,12 @@ def listed(parameter: str, value: object) -> list[str]:
     return value
 
 
-def given(**settings: object) -> dict:
-    """The sampling settings that a caller gave, each checked by the table."""
-    found = {}
-    for key, value in settings.items():
-        if value is not None:
-            row = BY_KEY[key]
-            found[key] = choice(key, value, row.choices) if row.kind == "choice" else _figure(row, value)
-    return found
-
-
-def _figure(row: Setting, value: object) -> float | int:
-    return (whole if row.kind == "whole" else number)(row.key, value, row.low, row.high)
+def given(bundle: Bundle, **settings: object) -> dict:
+    """The sampling settings that a caller gave, as the model itself checks them."""
+    found = {key: value for key, value in settings.items() if value is not None}
+    for key, value in found.items():
+        # The model's own sentence quotes a value as it is.
+        if not isinstance(value, str | int | float) or short(value).endswith("..."):
+            raise ValueError(f"{key} is {short(value)}; expected {_range(BY_KEY[key])}.")
+    checked = bundle.sampling_with(found)
+    return {key: checked[key] for key in found}

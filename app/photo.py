@@ -10,7 +10,7 @@ import gradio as gr
 import plotly.graph_objects as go
 from torch import Tensor
 
-from app import answers, api, plots, reports, static, uploads
+from app import answers, api, reports, static, uploads
 from app import parameters as p
 from app.catalog import LABELS, Entry
 from app.gradio_inside import queue_of, running, sent, served_blocks
@@ -19,8 +19,8 @@ from app.runtime import current
 from app.settings import short
 from app.studio import WIRE, Wires
 from app.uploads import Picture, View
-from jem_core import editing
-from jem_core.calibration import ALL, Calibration
+from jem_core import editing, plots
+from jem_core.calibration import ALL
 from jem_core.condition import Condition
 from jem_core.prediction import predict
 
@@ -133,7 +133,6 @@ def describe(picture: Picture, asked: dict) -> tuple[dict, go.Figure | None]:
     attribute = asked.get("attribute")
     if attribute != ALL and attribute not in bundle.names:
         attribute = prediction.rows[0].name
-    calibration = Calibration(bundle.calibration) if bundle.calibration else None
     answer = {
         "model": name,
         "crop": uploads.as_uri(view.stored),
@@ -144,7 +143,7 @@ def describe(picture: Picture, asked: dict) -> tuple[dict, go.Figure | None]:
         "note": view.note,
         "rows": [answers.row_facts(row, truths.get(row.name)) for row in prediction.rows],
         "attribute": attribute,
-        "together": answers.together(calibration),
+        "together": answers.together(bundle.calibration),
         "gate": gate,
         "greyed": gate["verdict"] == "unlike",
     }
@@ -170,8 +169,24 @@ def figure_of(name: str, attribute: str, at: float | None, theme: object) -> go.
     if calibration is None:
         return None
     theme = theme if isinstance(theme, str) and theme in plots.INK else "light"
-    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), at, theme)
+    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), theme)
+    if at is not None:
+        _mark(figure, at)
     return figure.update_layout(title=None, height=CURVE, margin={"t": 8})  # the page says what it is
+
+
+def _mark(figure: go.Figure, at: float) -> None:
+    """A line where this picture stands."""
+    # A model is never certain, whatever its last digit says.
+    said = "< 1 %" if at < 0.01 else "> 99 %" if at > 0.99 else plots.percent(at, 0)
+    figure.add_vline(
+        x=at,
+        line={"color": plots.COLOURS[1], "width": 2},
+        annotation={"text": f"this picture: {said}", "font": {"color": plots.COLOURS[1]}},
+        annotation_position="bottom left" if at > 0.5 else "top right",  # inside the plot and off the curve
+        row=1,
+        col=1,
+    )
 
 
 def curve(event: gr.EventData) -> object:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
 from app.catalog import Catalog, Entry
+from jem_core.bundle import REPORTS, read_report
 from jem_core.calibration import Calibration
 
-KINDS = ("evaluation", "calibration", "curves", "pairs")
 OBJECTIVES = ("supervised", "jem", "gibbs-jem", "denoising")  # in the order of the paper's tables, ours last
 TITLES = {"avatars": "Avatars", "celeba": "CelebA", "shoes": "UT Zappos50K", "utzappos": "UT Zappos50K"}
 
 
 def report(entry: Entry, kind: str) -> dict | None:
     """One of the files of a model; None when the model was not evaluated (so far)."""
-    if kind not in KINDS:
-        raise ValueError(f"There is no report {kind!r}; choose one of {', '.join(KINDS)}.")
-    path = entry.directory / f"{kind}.json" if entry.directory else None
-    if path is None or not path.is_file():
-        return None
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _read(path: Path, changed: int) -> dict:
-    return json.loads(path.read_text())
+    return read_report(entry.directory, kind) if entry.directory else None
 
 
 def value_at(value: Mapping | list, path: str) -> object:
@@ -87,7 +74,7 @@ def families(catalog: Catalog) -> dict[str, Family]:
 def stamp(family: Family | None) -> tuple:
     """Another one as soon as one of the family's files changes."""
     entries = [entry for entry in family.models.values() if entry.directory] if family else []
-    files = [entry.directory / f"{kind}.json" for entry in entries for kind in KINDS]
+    files = [entry.directory / f"{kind}.json" for entry in entries for kind in REPORTS]
     return tuple((file, file.stat().st_mtime_ns) for file in files if file.is_file())
 
 

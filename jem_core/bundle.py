@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from jem_core.buffer import JointBuffer
+from jem_core.calibration import Calibration
 from jem_core.chains import Chains
 from jem_core.condition import Condition
 from jem_core.data.facts import DataFacts
@@ -32,7 +33,7 @@ from jem_core.starts import Start
 FORMATS = (1, 2)  # 1: the paper's network alone, and always a buffer
 WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
 NEEDED_FILES = (WEIGHTS, START, SUPPORT)
-REPORTS = ("calibration", "evaluation", "curves")
+REPORTS = ("calibration", "evaluation", "curves", "pairs")
 
 
 @dataclass
@@ -49,8 +50,9 @@ class Bundle:
     directory: Path | None = None
 
     @property
-    def calibration(self) -> dict | None:
-        return self.reports.get("calibration")
+    def calibration(self) -> Calibration | None:
+        report = self.reports.get("calibration")
+        return Calibration(report) if report else None
 
     @property
     def evaluation(self) -> dict | None:
@@ -142,7 +144,7 @@ class Bundle:
             gaussian=LowRankGaussian.load(directory / START).to(device),
             buffer=JointBuffer.load(directory / BUFFER) if BUFFER in config["files"] else None,
             support=Support.load(directory / SUPPORT),
-            reports={name: read_json(path) for name in REPORTS if (path := directory / f"{name}.json").is_file()},
+            reports={name: report for name in REPORTS if (report := read_report(directory, name)) is not None},
             directory=directory,
         )
         bundle.check()
@@ -238,6 +240,19 @@ def sampling_of(config: Mapping, levels: bool) -> dict:
     if not isinstance(own, Mapping):
         raise ValueError(f"The config's sampling is a {type(own).__name__}; expected settings with values.")
     return defaults(levels) | check_settings(own, levels)
+
+
+def read_report(directory: Path, name: str) -> dict | None:
+    """One of the files that the evaluation wrote beside a model; None when there is none (so far)."""
+    if name not in REPORTS:
+        raise ValueError(f"There is no report {name!r}; choose one of {', '.join(REPORTS)}.")
+    path = directory / f"{name}.json"
+    return _read_once(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@lru_cache(maxsize=64)
+def _read_once(path: Path, changed: int) -> dict:
+    return read_json(path)
 
 
 def read_json(path: Path) -> dict:

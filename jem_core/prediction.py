@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from jem_core.bundle import Bundle
-from jem_core.calibration import Calibration, Row
+from jem_core.calibration import Row
 from jem_core.condition import Condition
 from jem_core.draws import mean_prediction
 from jem_core.images import to_tensor
@@ -48,7 +48,7 @@ def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray, reading: R
     stored = as_stored(image, bundle.model.image_size)[None]
     probabilities = tuple(mean_prediction(bundle.model, stored)[0].tolist())
     said = list(zip(bundle.names, probabilities, strict=True))
-    calibration = Calibration(bundle.calibration) if bundle.calibration else None
+    calibration = bundle.calibration
     rows = [calibration.row(name, p) if calibration else Row(name, p) for name, p in said]
     gate = calibration.gate if calibration else None
     return Prediction(
@@ -62,7 +62,7 @@ def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray, reading: R
 
 def typicality(bundle: Bundle, stored: Tensor) -> Reading | None:
     """Where a picture, uint8 (1, 3, S, S), stands among ordinary images; None without a gate that can tell."""
-    gate = (bundle.calibration or {}).get("gate")
+    gate = bundle.calibration.gate if bundle.calibration else None
     if not gate or not gate_is_used(gate):
         return None
     known = Gate.from_json(gate)

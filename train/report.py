@@ -10,8 +10,8 @@ from pathlib import Path
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from app import plots
-from jem_core.bundle import read_config
+from jem_core import plots
+from jem_core.bundle import REPORTS, read_config, read_report
 from train.card import HOW
 from train.markdown import between, percent
 from train.measures import PREDICTION, is_plain
@@ -57,17 +57,13 @@ for (const name of ['starts', 'pairs'])
 
 def write_report(directory: Path, path: Path) -> None:
     """The page, from the model directory's files alone."""
-    files = {name: _read(directory / f"{name}.json") for name in ("evaluation", "calibration", "curves", "pairs")}
+    files = {name: read_report(directory, name) for name in REPORTS}
     for name in ("evaluation", "calibration", "curves"):
         if files[name] is None:
             raise ValueError(f"{directory} has no {name}.json; run `python -m train evaluate` first.")
     page = report(read_config(directory), files, directory / "samples.png")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
-
-
-def _read(path: Path) -> dict | None:
-    return json.loads(path.read_text()) if path.is_file() else None
 
 
 def report(config: dict, files: dict, samples: Path) -> str:

@@ -308,6 +308,13 @@ def test_a_change_gives_variants_and_says_which_have_it(app: Path) -> None:
     assert photo.change(None, event(**asked))["message"] == photo.ENDED
 
 
+@pytest.mark.parametrize(("p", "said"), [(0.004, "< 1 %"), (0.8, "80 %"), (0.9996, "> 99 %"), (1, "> 99 %")])
+def test_the_curve_marks_the_picture_and_never_calls_it_certain(app: Path, p: float, said: str) -> None:
+    layout = photo.curve(event(model="tiny", attribute="Red", at=p)).layout
+    assert layout.shapes[0].x0 == p
+    assert layout.annotations[0].text == f"this picture: {said}"
+
+
 def test_curves_of_unknown_attributes_change_nothing(app: Path) -> None:
     assert photo.curve(event(model="tiny", attribute="Nose")) == gr.skip()
     assert len(photo.curve(event(model="tiny", attribute="all", at="x")).data) > 3

@@ -1,6 +1,7 @@
 """Plotly figures from the files that the evaluation wrote: reliability, ROC, precision-recall, pairs, samplers.
 
-Plotly and our own files only, so that the report and the app draw the very same figures.
+Plotly and our own files only: the report of the command line and the app's screens draw the very same figures. Nothing
+else in jem_core imports this module, so that who computes needs no Plotly.
 """
 
 from __future__ import annotations
@@ -31,13 +32,12 @@ def reliability(
     calibration: Calibration | Mapping,
     attribute: str = ALL,
     baseline: Calibration | None = None,
-    at: float | None = None,
     theme: str = "light",
     names: Sequence[str] = ("This model", "Supervised"),
 ) -> go.Figure:
     """Predicted against actual: points with their 95 % band, gaps to the diagonal, and how many answers there are.
 
-    `baseline` is the calibration of another model, drawn as a line. `at` marks one prediction.
+    `baseline` is the calibration of another model, drawn as a line.
     """
     found = _part(calibration, attribute)
     bins, colour = _filled(found["bins"]), COLOURS[0]
@@ -52,15 +52,6 @@ def reliability(
         label = f"{names[1]}, ECE {percent(other['ece'])}"
         _add_points(figure, _filled(other["bins"]), COLOURS[3], label, dash="dash")
     _add_counts(figure, found["histogram"], colour)
-    if at is not None:
-        figure.add_vline(
-            x=at,
-            line={"color": COLOURS[1], "width": 2},
-            annotation={"text": f"this picture: {_said(at)}", "font": {"color": COLOURS[1]}},
-            annotation_position="bottom left" if at > 0.5 else "top right",  # inside the plot and off the curve
-            row=1,
-            col=1,
-        )
     dress(figure, f"Reliability, {name_of(attribute)}", theme)
     figure.update_xaxes(range=[-0.01, 1.01], tickformat=".0%")
     figure.update_xaxes(title="predicted", row=2, col=1)
@@ -76,11 +67,6 @@ def _part(calibration: Calibration | Mapping, attribute: str) -> Mapping:
 
 def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f} %"
-
-
-def _said(p: float) -> str:
-    """A model is never certain, whatever its last digit says."""
-    return "< 1 %" if p < 0.01 else "> 99 %" if p > 0.99 else percent(p, 0)
 
 
 def _filled(bins: Mapping) -> list[dict]:
