@@ -48,6 +48,7 @@ WORDS = {
     "guidance": ("Guidance", "Weight on what you ask for; 1 = as in the paper"),
     "guidance_from": ("Guidance from level", "Lowest noise level that guidance acts at"),
     "guidance_to": ("Guidance up to level", "Highest noise level that guidance acts at"),
+    "margin": ("Margin", "How sure the model must be before guidance lets go; 0 = as in the paper"),
     "variety": ("Variety", "How far apart the pictures begin; 1 = as far as the data"),
     "start_level": ("First noise level", "Noise level at which chains begin"),
     "lift": ("How much may change", "When you change an attribute: from a little to everything"),

@@ -104,6 +104,7 @@ class Bundle:
         """The kernel for these settings (of `sampling_with`). The precision defaults to the fastest at hand."""
         common = {
             "guidance": settings["guidance"],
+            "margin": settings["margin"],
             "steps_per_sweep": settings["steps_per_sweep"],
             "precision": settings.get("precision") or fastest_precision(self.device),
             "strengths": settings.get("strengths"),

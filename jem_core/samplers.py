@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from jem_core.condition import FREE
 from jem_core.gaussian import Preconditioner
@@ -55,6 +56,7 @@ class KernelSettings:
     guidance: float = 1.0  # weight on log p(y_c | x); 1 is the paper
     guidance_from: float = 0.0  # the lowest level at which the weight is not 1
     guidance_to: float = float("inf")  # the highest
+    margin: float = 0.0  # log odds that guidance asks for: it treats what is asked as that much rarer than it is
     strengths: Tensor | None = None  # (K,) or (N, K): the guidance of each attribute, as a multiple of the common one
     steps_per_sweep: int = 1  # Langevin steps for each draw of the labels
     grad_clamp: float | None = None  # bound on each element of the gradient
@@ -63,7 +65,7 @@ class KernelSettings:
     precision: str = "float32"  # of the convolutions
 
     def __post_init__(self) -> None:
-        for name in ("guidance", "guidance_from", "guidance_to"):
+        for name in ("guidance", "guidance_from", "guidance_to", "margin"):
             value = getattr(self, name)
             finite = name == "guidance_to" or value != float("inf")
             if not (isinstance(value, int | float) and value >= 0 and finite):
@@ -168,7 +170,7 @@ class Sampler(ABC):
         target = self.log_density(logits, y, condition)
         extra = self.settings.extra_weights(sigma)
         if isinstance(extra, Tensor) or extra:
-            target = target + (extra * log_p_each(logits, condition)).sum(dim=-1)
+            target = target + (extra * log_p_each(logits, condition, self.settings.margin)).sum(dim=-1)
         return target
 
     def _move(self, x: Tensor, grad: Tensor, step: Step, randomness: Randomness) -> Tensor:
@@ -246,9 +248,10 @@ def draw_free_labels(logits: Tensor, condition: Tensor, randomness: Randomness) 
     return torch.where(condition == FREE, drawn, condition)
 
 
-def log_p_each(logits: Tensor, condition: Tensor) -> Tensor:
-    """log p(y_k | x) of each asked attribute, 0 of a free one. (N, K)."""
-    log_p = logits.log_softmax(dim=-1).gather(-1, condition.clamp(min=0).unsqueeze(-1))[..., 0]
+def log_p_each(logits: Tensor, condition: Tensor, margin: float = 0.0) -> Tensor:
+    """log p(y_k | x) of each asked attribute, 0 of a free one; as if its odds were exp(margin) times lower. (N, K)."""
+    log_odds = (logits[..., 1] - logits[..., 0]) * (2 * condition - 1)
+    log_p = F.logsigmoid(log_odds - margin)
     return torch.where(condition == FREE, torch.zeros_like(log_p), log_p)
 
 

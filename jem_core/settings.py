@@ -69,6 +69,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("guidance", "number", 1.0, "weight on log p(y_c | x); 1 is the paper", low=0, high=50),
     Setting("guidance_from", "number", 0.0, "lowest noise level that guidance acts at", low=0, high=100, only=LEVELS),
     Setting("guidance_to", "number", 100.0, "highest noise level that guidance acts at", low=0, high=100, only=LEVELS),
+    Setting("margin", "number", 0.0, "log odds of what is asked that guidance goes on to; 0 is the paper", high=20),
     Setting("variety", "number", 1.0, "spread of the start, as a share of the data's", low=0, high=2),
     Setting("start_level", "number", 4.0, "noise level at which chains begin", low=0.02, high=40, only=LEVELS),
     Setting("lift", "number", 3.0, "noise level that a new condition lifts chains to", low=0.02, high=40, only=LEVELS),

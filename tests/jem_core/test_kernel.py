@@ -13,7 +13,7 @@ from jem_core.model import JointEnergyModel, log_prob_from_logits
 from jem_core.networks.paper import PaperModel
 from jem_core.networks.residual import ResidualModel
 from jem_core.random import generator
-from jem_core.samplers import SAMPLERS, ChainState, KernelSettings, Resampling, lift, make_sampler, saturated
+from jem_core.samplers import SAMPLERS, ChainState, KernelSettings, Resampling, StepInfo, lift, make_sampler, saturated
 from jem_core.schedules import Step, constant
 from tests.conftest import TINY_NAMES, TINY_NET
 
@@ -123,6 +123,28 @@ def test_guidance_acts_within_its_range_of_levels(pushed: ResidualModel, name: s
         plain, everywhere = heading(sigma), heading(sigma, guidance=5.0)
         assert not torch.allclose(plain, everywhere, atol=1e-5)
         assert torch.equal(heading(sigma, **bounds), everywhere if guided else plain), sigma
+
+
+def test_guidance_pushes_on_until_the_margin(pushed: ResidualModel, name: str) -> None:
+    """A margin m turns the guided log p(y_k | x) = log sigmoid(d) into log sigmoid(d - m); without guidance it is
+    nothing, and what a step tells of the condition stays the model's own."""
+    sigma, margin, x = 0.5, 2.5, 0.5 * pushed.encode(noise(2))
+
+    def take(**settings: float) -> StepInfo:
+        sampler = make_sampler(name, pushed, KernelSettings(clamp=False, **settings))
+        state = sampler.init(x, CONDITION.tensor(2), generator(0), level=sigma)
+        return sampler.step(state, Step(sigma, 0.1, 0.0, sigma), generator(1))[1]
+
+    seen = x.clone().requires_grad_()
+    logits, asked = pushed.at(sigma).logits(seen), CONDITION.tensor(2)
+    toward = (logits[..., 1] - logits[..., 0]) * torch.where(asked == 1, 1, -1)
+    rarer = torch.nn.functional.logsigmoid(toward - margin)[asked != FREE]
+    (pull,) = torch.autograd.grad(rarer.sum(), seen)
+    plain, guided = take(), take(guidance=4.0, margin=margin)
+    torch.testing.assert_close(guided.denoised - plain.denoised, 3 * sigma**2 * pull, atol=1e-4, rtol=1e-3)
+    assert torch.equal(take(margin=margin).denoised, plain.denoised)
+    assert torch.equal(guided.log_p_condition, plain.log_p_condition)
+    assert not torch.allclose(guided.denoised, take(guidance=4.0).denoised, atol=1e-5)
 
 
 def test_every_attribute_may_have_a_strength_of_its_own(pushed: ResidualModel, name: str) -> None:
@@ -266,6 +288,7 @@ def bad_calls(model: JointEnergyModel) -> dict:
         "guidance inf": (lambda: KernelSettings(guidance=float("inf")), "guidance is inf"),
         "guidance from below 0": (lambda: KernelSettings(guidance_from=-1.0), r"guidance_from is -1\.0"),
         "guidance to nowhere": (lambda: KernelSettings(guidance_to=float("nan")), "guidance_to is nan"),
+        "margin": (lambda: KernelSettings(margin=-0.5), r"margin is -0\.5"),
         "clamp": (lambda: KernelSettings(grad_clamp=0), "grad_clamp is 0"),
         "clamp of words": (lambda: KernelSettings(grad_clamp="1"), "grad_clamp is '1'"),
         "sweep": (lambda: KernelSettings(steps_per_sweep=0), "steps_per_sweep is 0"),
