@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     avatars = sources.add_parser(
         "avatars", help="faces drawn from attributes, as many as you like; nothing to download"
     )
-    avatars.add_argument("--n", type=int, default=20_000, help="how many (20000)")
+    avatars.add_argument("-n", "--n", type=int, default=20_000, help="how many (20000)")
     celeba = sources.add_parser("celeba", help="CelebA in its official layout")
     _add_root(celeba, "the folder that holds img_align_celeba", least=0.13)
     celeba.add_argument("--crop", choices=("centre", "squash"), default="centre", help="centre: 148 px; squash: all")

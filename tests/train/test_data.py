@@ -94,5 +94,5 @@ def test_an_older_set_stays_unless_overwriting_is_asked(pictures: Path, tmp_path
 
 
 def test_avatars_too_few_to_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert prepare("avatars", "--n", 5, "--out", tmp_path / "set") == 2
+    assert prepare("avatars", "-n", 5, "--out", tmp_path / "set") == 2
     assert "ask for 10 or more" in capsys.readouterr().err
