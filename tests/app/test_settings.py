@@ -79,7 +79,7 @@ def test_values_survive_the_way_to_the_mailbox_and_back():
 def test_bad_values_are_refused_with_a_short_sentence(values, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
         read(values, MODELS)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 500  # one names all settings
 
 
 def test_a_server_may_allow_fewer_chains():
