@@ -7,6 +7,9 @@ sentences, and parts that assets/explain.js draws: images in a row, bars, or lin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -26,16 +29,27 @@ SHOWN_LEVELS = (0.3, 1.0, 3.0)
 BARS = 6
 
 Past = tuple[ChainState, StepInfo | None]
+Progress = Callable[[], None]
 
 
-def pictures(bundle: Bundle, seed: int = 0) -> list[dict]:
-    """All six, for this model and seed."""
+class Asked(NamedTuple):
+    """What a picture is drawn of."""
+
+    bundle: Bundle
+    condition: Condition
+    seed: int
+    progress: Progress  # is called before every step
+
+
+def pictures(bundle: Bundle, seed: int = 0, progress: Progress = lambda: None) -> list[dict]:
+    """All six, for this model and seed. `progress` is called before every step."""
     required = _usual(bundle)
-    example = _example(bundle, required, seed)
+    example = _example(bundle, required, seed, progress)
+    asked = Asked(bundle, required, seed, progress)
     if bundle.levels:
-        made = [_lifting(bundle, example, seed), _coming_down(bundle, required, seed), _both(bundle, required, seed)]
+        made = [_lifting(bundle, example, seed, progress), _coming_down(asked), _both(asked)]
     else:
-        made = [_langevin(bundle, required, seed), _gibbs(bundle, required, seed), _both(bundle, required, seed)]
+        made = [_langevin(asked), _gibbs(asked), _both(asked)]
     return [_logits(bundle, example), _energy(bundle, example, seed), *made, _calibration(bundle)]
 
 
@@ -45,11 +59,12 @@ def _usual(bundle: Bundle) -> Condition:
     return Condition.from_lists(bundle.names, required=known[:1] or bundle.names[:1])
 
 
-def _example(bundle: Bundle, condition: Condition, seed: int) -> Tensor:
+def _example(bundle: Bundle, condition: Condition, seed: int, progress: Progress) -> Tensor:
     """A picture of the kind that the model knows, uint8: one of its buffer, or a sample."""
     if bundle.buffer is not None and len(bundle.buffer):
         return bundle.buffer.images[seed % len(bundle.buffer.images)]
-    return (sample(bundle, condition, 1, seed=seed).images[0] * 255).round().byte().cpu()
+    drawn = sample(bundle, condition, 1, seed=seed, progress=lambda done, total: progress())
+    return (drawn.images[0] * 255).round().byte().cpu()
 
 
 def _uri(x: Tensor) -> str:
@@ -106,18 +121,20 @@ def _energy(bundle: Bundle, image: Tensor, seed: int) -> dict:
     }
 
 
-def _chain(bundle: Bundle, sampler: str, condition: Condition, seed: int, steps: int, **changes: float) -> list[Past]:
+def _chain(asked: Asked, sampler: str, steps: int, **changes: float) -> list[Past]:
     """One chain from a blur of the data, every step kept."""
+    bundle, condition, seed, progress = asked
     own = {} if bundle.levels else {"steps": steps}
     chains = bundle.chains(condition, 1, seed, sampler=sampler, start="informed", **own, **changes)
     past: list[Past] = [(chains.state, None)]
     while not chains.finished and len(past) <= steps:
+        progress()
         info = chains.advance()
         past.append((chains.state, info))
     return past
 
 
-def _lifting(bundle: Bundle, image: Tensor, seed: int) -> dict:
+def _lifting(bundle: Bundle, image: Tensor, seed: int, progress: Progress) -> dict:
     """A picture under more and more noise, and what the model makes of it."""
     model = bundle.model
     clean = model.encode(((image.float() + 0.5) / 256)[None].to(bundle.device))
@@ -126,6 +143,7 @@ def _lifting(bundle: Bundle, image: Tensor, seed: int) -> dict:
     free = Condition.free(bundle.names).tensor(1, bundle.device)
     images = []
     for level in SHOWN_LEVELS:
+        progress()
         state = kernel.init(clean + level * noise, free, chain_generators(seed, 1, bundle.device), level=level)
         _, info = kernel.step(state, descend([level])[0], chain_generators(seed, 1, bundle.device))
         images += [_shown(model, state.x, f"noise {level:g}"), _shown(model, info.denoised, "cleaned")]
@@ -138,16 +156,15 @@ def _lifting(bundle: Bundle, image: Tensor, seed: int) -> dict:
     }
 
 
-def _coming_down(bundle: Bundle, condition: Condition, seed: int) -> dict:
-    past = _chain(bundle, "marginalizing", condition, seed, bundle.sampling["steps"] * 2)
+def _coming_down(asked: Asked) -> dict:
+    past = _chain(asked, "marginalizing", asked.bundle.sampling["steps"] * 2)
     picked = [round(i * (len(past) - 2) / (len(SHOWN_STEPS) - 1)) + 1 for i in range(len(SHOWN_STEPS))]
-    images = [
-        _shown(bundle.model, past[i][1].denoised, f"noise {past[i - 1][0].level:.2g}") for i in picked if past[i][1]
-    ]
+    model = asked.bundle.model
+    images = [_shown(model, past[i][1].denoised, f"noise {past[i - 1][0].level:.2g}") for i in picked if past[i][1]]
     return {
         "title": "4. Come down: less noise, step by step",
-        "text": f"A chain begins under much noise and is asked for something: {condition}. Each step goes part of the "
-        "way to the clean image and adds a little noise, less and less. "
+        "text": f"A chain begins under much noise and is asked for something: {asked.condition}. Each step goes part "
+        "of the way to the clean image and adds a little noise, less and less. "
         "Change what you ask for, and it is lifted again.",
         "images": images,
         "lines": [{"label": "noise level", "values": [state.level for state, _ in past]}],
@@ -158,11 +175,11 @@ def _shown(model: JointEnergyModel, x: Tensor, text: str) -> dict:
     return {"src": _uri(model.decode(x)[0]), "text": text}
 
 
-def _langevin(bundle: Bundle, condition: Condition, seed: int) -> dict:
-    (before, _), (after, info) = _chain(bundle, "marginalizing", condition, seed, 1, noise_std=0.0)
+def _langevin(asked: Asked) -> dict:
+    (before, _), (after, info) = _chain(asked, "marginalizing", 1, noise_std=0.0)
     push = after.x[0] - before.x[0]
     largest = push.abs().max().clamp(min=1e-6)
-    later = _chain(bundle, "marginalizing", condition, seed, 20)[-1][0]
+    later = _chain(asked, "marginalizing", 20)[-1][0]
     return {
         "title": "3. A Langevin step climbs, and adds a little noise",
         "text": "The gradient of log p\u0303 with respect to the pixels says how to make the image more likely. "
@@ -181,25 +198,25 @@ def _strip(past: list[Past]) -> list[dict]:
     return [{"src": _uri(past[step][0].x[0]), "text": f"step {step}"} for step in SHOWN_STEPS]
 
 
-def _gibbs(bundle: Bundle, condition: Condition, seed: int) -> dict:
-    past = _chain(bundle, "resampling", condition, seed, SHOWN_STEPS[-1])
+def _gibbs(asked: Asked) -> dict:
+    past = _chain(asked, "resampling", SHOWN_STEPS[-1])
     flips = [int(info.flipped.sum()) for _, info in past[1:]]
     return {
         "title": "4. A Gibbs sweep takes turns: labels, then image",
         "text": "First every free label is drawn from its probability, exactly. Then the image moves with these "
-        f"labels. What you asked for ({condition}) stays fixed. Labels and image find each other.",
+        f"labels. What you asked for ({asked.condition}) stays fixed. Labels and image find each other.",
         "images": _strip(past),
         "lines": [{"label": "labels that flipped in each step", "values": flips}],
     }
 
 
-def _both(bundle: Bundle, condition: Condition, seed: int) -> dict:
+def _both(asked: Asked) -> dict:
     lines, images = [], []
-    k = condition.values.index(1)
+    k = asked.condition.values.index(1)
     for sampler in reversed(SAMPLERS):
-        past = _chain(bundle, sampler, condition, seed, SHOWN_STEPS[-1])
+        past = _chain(asked, sampler, SHOWN_STEPS[-1])
         lines.append({"label": sampler, "values": [float(info.probabilities[0, k]) for _, info in past[1:]]})
-        images.append(_shown(bundle.model, past[-1][0].x, sampler))
+        images.append(_shown(asked.bundle.model, past[-1][0].x, sampler))
     return {
         "title": "5. What nobody asked for: drawn, or summed out",
         "text": "Resampling draws the free labels at every step, and they pull. Marginalizing draws none: free "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -50,6 +51,10 @@ def png(sheet: np.ndarray) -> bytes:
     return target.getvalue()
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Film:
     """Some frames of a run, evenly spread: when there are too many, every second one goes."""
@@ -66,21 +71,30 @@ class Film:
             self.frames = self.frames[::2]
             self.stride *= 2
 
-    def animation(self, kind: str) -> bytes:
-        """The run as an animated GIF or WebP of at most MOST_BYTES, its caption below; it rests on the last frame."""
+    def animation(self, kind: str, progress: Callable[[], None] = _nothing) -> bytes:
+        """The run as an animated GIF or WebP of at most MOST_BYTES, its caption below; it rests on the last frame.
+
+        `progress` is called before every picture.
+        """
         if kind not in ANIMATIONS:
             raise ValueError(f"There is no animation {kind!r}; choose {' or '.join(ANIMATIONS)}.")
         if len(self.frames) < 2:
             raise ValueError("There is nothing to animate yet: let the pictures take a few steps first.")
         for count, side in SIZES:
-            pictures = [_still(*frame, side) for frame in spread(self.frames, count)]
+            pictures = [_still(*frame, side) for frame in _each(spread(self.frames, count), progress)]
             few = spread(pictures, PROBE)
-            if len(_encode(few, kind)) * len(pictures) / len(few) > MOST_BYTES:
+            if len(_encode(few, kind, progress=progress)) * len(pictures) / len(few) > MOST_BYTES:
                 continue
-            data = _encode(pictures, kind)
+            data = _encode(pictures, kind, progress=progress)
             if len(data) <= MOST_BYTES:
                 return data
         raise ValueError("This run is too long for an animation; save the picture instead.")
+
+
+def _each(items: list, progress: Callable[[], None]) -> Iterator:
+    for item in items:
+        progress()
+        yield item
 
 
 def spread(items: list, count: int) -> list:
@@ -109,10 +123,16 @@ def animate(pictures: list[np.ndarray], between: int, side: int = 256) -> bytes:
     return _encode(there_and_back, "webp", durations)
 
 
-def _encode(pictures: list[Image.Image], kind: str, durations: list[int] | None = None) -> bytes:
+def _encode(
+    pictures: list[Image.Image],
+    kind: str,
+    durations: list[int] | None = None,
+    progress: Callable[[], None] = _nothing,
+) -> bytes:
+    # Pillow asks for the pictures of a GIF, which take long, one by one. Of a WebP it wants all first: that is quick.
     target = io.BytesIO()
     durations = durations or [MILLISECONDS] * (len(pictures) - 1) + [REST]
-    options = {"save_all": True, "append_images": pictures[1:], "duration": durations, "loop": 0}
+    options = {"save_all": True, "append_images": _each(pictures[1:], progress), "duration": durations, "loop": 0}
     if kind == "gif":
         pictures[0].save(target, "GIF", optimize=False, disposal=1, **options)
     else:

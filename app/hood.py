@@ -18,7 +18,7 @@ from jem_core.chains import pick
 MOST_NAMED = 4  # attributes in a sentence
 
 
-def take_apart(chains: Chains, settings: Settings, place: int) -> list[dict]:
+def take_apart(chains: Chains, settings: Settings, place: int, deadline: Deadline) -> list[dict]:
     """The two halves of a step that this chain could take now; the chain itself does not move.
 
     A chain that has arrived is shown half-way down a new descent: at the end there is nothing left to do.
@@ -31,7 +31,6 @@ def take_apart(chains: Chains, settings: Settings, place: int) -> list[dict]:
     one = CoreChains(bundle, memory, **settings.sampling(bundle, chains.lanes[0].sampler))
     if one.finished:
         one.steer(memory.state.condition)
-        deadline = Deadline(current().limits.call_seconds)
         for _ in range(len(memory.plan) // 2):
             deadline.check()
             one.advance()

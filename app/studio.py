@@ -12,6 +12,7 @@ import gradio as gr
 
 from app import explain, hood, live, novelty, paths, static
 from app.chains import Chains, condition_for, plan
+from app.deadlines import Deadline
 from app.film import ANIMATIONS
 from app.gradio_inside import sent
 from app.live import ACTIONS, Order
@@ -150,9 +151,10 @@ def under_the_hood(chains: Chains | None, event: gr.EventData) -> dict:
         settings = _settings(_get(event, "settings"))
         if chains is None:
             raise ValueError("There are no pictures yet; wait for the first ones.")
-        steps = hood.take_apart(chains, settings, _optional(event, "place"))
+        deadline = Deadline(current().limits.call_seconds)
+        steps = hood.take_apart(chains, settings, _optional(event, "place"), deadline)
         bundle = current().catalog.bundle(settings.model)
-        six = explain.pictures(bundle, settings.seed) if _get(event, "all") is True else []
+        six = explain.pictures(bundle, settings.seed, deadline.check) if _get(event, "all") is True else []
         return {"kind": "hood", "order": random.random(), "steps": steps, "six": six}
     except ValueError as error:
         return _refused(error, "hood")
@@ -164,7 +166,8 @@ def film(chains: Chains | None, event: gr.EventData) -> dict:
         kind = _text(event, "format", tuple(ANIMATIONS))
         if chains is None:
             raise ValueError("There is nothing to animate yet: let the pictures take a few steps first.")
-        data = base64.b64encode(chains.film.animation(kind)).decode()
+        deadline = Deadline(current().limits.call_seconds)
+        data = base64.b64encode(chains.film.animation(kind, deadline.check)).decode()
         src = f"data:{ANIMATIONS[kind]};base64,{data}"
         return {"kind": "film", "order": random.random(), "format": kind, "src": src}
     except ValueError as error:

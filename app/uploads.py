@@ -14,9 +14,11 @@ from PIL import Image
 from torch import Tensor
 
 from app.catalog import Entry
+from app.deadlines import Deadline
 from app.decoder import MOST_BYTES, shared
 from app.inbox import UNSUPPORTED, is_picture
 from app.parcels import parcels
+from app.runtime import current
 from jem_core.data import avatars
 from jem_core.faces import Face, align, crop, crop_box, find_faces
 from jem_core.places import ASSETS
@@ -39,7 +41,7 @@ class Picture:
 
     def find_faces(self) -> list[Face]:
         if self.faces is None:
-            self.faces = find_faces(self.image)
+            self.faces = find_faces(self.image, Deadline(current().limits.call_seconds).check)
         return self.faces
 
 

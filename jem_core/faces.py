@@ -8,7 +8,7 @@ aligned pictures, and the centre is cropped as the data set's is.
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -67,18 +67,24 @@ class Face:
         return (self.box[0] + self.box[2]) / 2, (self.box[1] + self.box[3]) / 2
 
 
-def find_faces(image: Image.Image) -> list[Face]:
-    """The faces in a picture, at most twelve, the largest first; an empty list where there is none."""
+def find_faces(image: Image.Image, progress: Callable[[], None] = lambda: None) -> list[Face]:
+    """The faces in a picture, at most twelve, the largest first; an empty list where there is none.
+
+    `progress` is called before every look.
+    """
     image = image.convert("RGB")
     scale = min(SEARCH_SIDE / max(image.size), MAX_ENLARGEMENT)
     width, height = (max(1, round(side * scale)) for side in image.size)
     small = image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=3.0)
     with _detector() as detector:
+        progress()
         found = [face for face in _detect(detector, small, (0.0, 0.0), scale) if face.size * scale >= SMALLEST_FACE]
         found.sort(key=lambda face: face.size, reverse=True)
         faces = found[:MAX_FACES]
         for looks in ROUNDS:
-            faces = [_look_closely(detector, image, face, looks) for face in faces]
+            for number, face in enumerate(faces):
+                progress()
+                faces[number] = _look_closely(detector, image, face, looks)
     kept: list[Face] = []
     for face in sorted(faces, key=lambda face: face.size, reverse=True):
         # The closer look may lead from two finds to the same nose.

@@ -3,17 +3,23 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
+import numpy as np
 import pytest
 import torch
 
-from app import shell
+from app import explain, shell, studio, uploads
 from app.best import TOO_LONG
+from app.chains import begin
 from app.deadlines import Deadline, Gone, TimeUp
 from app.drawing import AT_ONCE, draw, walk_through
+from app.film import jpeg
 from app.gradio_inside import still_wanted
+from app.runtime import Runtime, install
+from app.settings import read
 from jem_core.bundle import Bundle
 from jem_core.chains import sample
 from jem_core.condition import Condition
@@ -140,6 +146,37 @@ def test_an_edit_can_be_ended_at_every_step(tiny_bundle: Bundle, tiny_levels: Bu
         changes = Condition.from_lists(bundle.names, ["Red"]).tensor(1)
         with pytest.raises(TimeUp):
             edit(bundle, torch.full((1, 3, 32, 32), 0.5), changes, progress=Deadline(-1).check)
+
+
+def test_the_six_pictures_can_be_ended_at_every_step(tiny_bundle: Bundle, tiny_levels: Bundle) -> None:
+    for bundle in (tiny_bundle, tiny_levels):
+        steps: list[int] = []
+        explain.pictures(bundle, progress=lambda steps=steps: steps.append(1))
+        assert len(steps) > 20
+        with pytest.raises(TimeUp):
+            explain.pictures(bundle, progress=Deadline(-1).check)
+
+
+def test_a_search_for_faces_can_be_ended(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = uploads.from_example("astronaut")
+    monkeypatch.setattr("app.deadlines.still_wanted", lambda: False)
+    with pytest.raises(Gone):
+        picture.find_faces()
+    monkeypatch.undo()
+    assert len(picture.find_faces()) == 1
+
+
+def test_an_animation_and_a_step_taken_apart_end_with_their_time(runtime: Runtime) -> None:
+    install(replace(runtime, limits=replace(runtime.limits, call_seconds=-1)))
+    settings = read({"model": "tiny", "chains": 1, "speed": 0, "steps": 4}, runtime.catalog.attributes())
+    chains = begin(runtime.catalog, settings)
+    for step in range(2):
+        chains.film.add(step, "", [jpeg(np.zeros((32, 32, 3), np.uint8))])
+    asked = {"settings": settings.values(), "all": True, "format": "gif"}
+    event = SimpleNamespace(_data=asked)
+    for answer in (studio.film(chains, event), studio.under_the_hood(chains, event)):
+        assert answer["kind"] == "refused"
+        assert "longer than -1 seconds" in answer["message"]
 
 
 def test_a_deadline_says_what_to_do() -> None:

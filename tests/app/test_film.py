@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from app.film import MOST_BYTES, Film, animate, columns, jpeg, png, tile
+from app.film import MOST_BYTES, PROBE, Film, animate, columns, jpeg, png, tile
 
 
 def test_tiles_stand_in_reading_order():
@@ -81,3 +81,16 @@ def test_an_animation_needs_a_run_and_a_known_kind():
         Film().animation("gif")
     with pytest.raises(ValueError, match="choose gif or webp"):
         Film().animation("mp4")
+
+
+@pytest.mark.parametrize("kind", ["gif", "webp"])
+def test_an_animation_asks_before_every_picture_whether_to_go_on(kind):
+    """And not only before it begins: a GIF of noise takes twenty seconds."""
+    film, rng, asked = Film(), np.random.default_rng(0), []
+    for step in range(20):
+        film.add(step, "noise", [jpeg(rng.integers(0, 256, (64, 64, 3), np.uint8))])
+    film.animation(kind, lambda: asked.append(1))
+    assert len(asked) >= 20 + (PROBE - 1) + (20 - 1)  # stills, a few of them as a probe, then all
+    left = [None] * (20 + PROBE + 5)
+    with pytest.raises(IndexError):
+        film.animation(kind, left.pop)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from jem_core.data.celeba import read_picture
-from jem_core.faces import CANONICAL, FRAME, MAX_FACES, Face, align, crop, crop_box, find_faces
+from jem_core.faces import CANONICAL, FRAME, MAX_FACES, ROUNDS, Face, align, crop, crop_box, find_faces
 from jem_core.images import read_image
 
 PORTRAIT = Path(__file__).parents[2] / "assets" / "examples" / "astronaut.jpg"
@@ -106,8 +106,10 @@ def test_a_crowd_gives_the_largest_faces(portrait: Image.Image) -> None:
     for number in range(16):
         side = 199 if number < 3 else 140
         crowd.paste(portrait.crop((140, 20, 310, 210)).resize((side, side)), (200 * (number % 4), 200 * (number // 4)))
-    faces = find_faces(crowd)
+    looks: list[int] = []
+    faces = find_faces(crowd, lambda: looks.append(1))
     assert len(faces) == MAX_FACES
+    assert len(looks) == 1 + len(ROUNDS) * MAX_FACES  # a caller can end it at each
     assert all(face.box[3] < 200 and face.box[0] < 600 for face in faces[:3])
     assert faces == sorted(faces, key=lambda face: face.size, reverse=True)
 
