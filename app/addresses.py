@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-original-")
+FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip", b"x-original-", b"x-gradio-server")
+HOST = re.compile(rb"([A-Za-z0-9._-]{1,200}|\[[0-9A-Fa-f:.]{2,60}\])(:[0-9]{1,5})?")
 PROTOCOL, FOR = b"x-forwarded-proto", b"x-forwarded-for"
 os.environ["FORWARDED_ALLOW_IPS"] = ""  # or uvicorn believes whatever a program on this machine says
 NETWORK = 64  # bits of an IPv6 address that stand for one subscriber
@@ -33,9 +35,9 @@ def address_of(scope: Scope, behind_proxy: bool) -> str:
 
 def believable(scope: Scope, behind_proxy: bool) -> list[tuple[bytes, bytes]]:
     """The headers without what only a proxy may say; behind one its protocol stays. X-Forwarded-Host never does:
-    Gradio would build its links from it."""
+    Gradio would build its links from it. A host that makes no sense is an empty one: Gradio would end in an error."""
     return [
-        (name, value)
+        (name, b"" if name == b"host" and not HOST.fullmatch(value) else value)
         for name, value in scope["headers"]
         if not name.startswith(FORWARDED) or (behind_proxy and name == PROTOCOL and value in (b"http", b"https"))
     ]

@@ -24,6 +24,7 @@ from app import bodies, events, gradio_inside, inbox
 from app.addresses import address_of, believable
 from app.headers import with_safety
 from app.packed import Packed
+from app.pages import Pages
 from app.parcels import parcels
 from app.visitors import Full, Visitors, visitors_of
 
@@ -52,6 +53,7 @@ class Firewall:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = Packed(app)
+        self.pages = Pages(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,7 +62,7 @@ class Firewall:
             visitors = visitors_of(scope["app"])
             behind = bool(visitors.limits.behind_proxy)
             address = address_of(scope, behind)
-            request = Request(self.app, scope | {"headers": believable(scope, behind)}, receive, visitors, address)
+            request = Request(self, scope | {"headers": believable(scope, behind)}, receive, visitors, address)
             await request.answer(with_safety(send))
         else:  # a WebSocket: nothing here listens to one
             await send({"type": "websocket.close", "code": 1000})
@@ -69,8 +71,9 @@ class Firewall:
 class Request:
     """One request on its way to the app, or to a refusal."""
 
-    def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, visitors: Visitors, address: str) -> None:
-        self.app, self.scope, self.receive, self.visitors, self.address = app, scope, receive, visitors, address
+    def __init__(self, wall: Firewall, scope: Scope, receive: Receive, visitors: Visitors, address: str) -> None:
+        self.app, self.pages, self.scope, self.receive = wall.app, wall.pages, scope, receive
+        self.visitors, self.address = visitors, address
         self.path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/")) or "/"
         self.blocks: gr.Blocks = scope["app"].get_blocks()
         self.parcel = ""  # the picture that came along
@@ -105,11 +108,8 @@ class Request:
         if FILES.fullmatch(self.path):
             await self.app(self.scope, self.receive, send)
         elif PAGES.fullmatch(self.path):
-            async with self.visitors.call(None, self.address):
-                # What stands in the address is for the page's own script; Gradio would look for a stored page there.
-                held = Held()
-                await self.app(self.scope | {"query_string": b""}, self.receive, held.take)
-            await held.send_on(send)
+            page = await self.pages.page(self.scope, self.address)
+            await page.send(self.scope, send)
         elif beat := HEARTBEAT.fullmatch(self.path):
             with self.visitors.listening(beat["session"], self.address, answers=False):
                 await self.app(self.scope, self.receive, send)

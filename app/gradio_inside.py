@@ -11,6 +11,7 @@ import gradio as gr
 from gradio.block_function import BlockFunction
 from gradio.context import LocalContext, get_blocks_context
 from gradio.queueing import Event, Queue
+from gradio.routes import App
 from gradio.utils import LRUCache
 
 
@@ -87,6 +88,11 @@ def forget_session(blocks: gr.Blocks, session: str) -> None:
     for store in (queue.pending_messages_per_session, queue.pending_event_ids_session, holder.session_data):
         store.pop(session, None)
     holder.time_last_used.pop(session, None)
+
+
+def forget_description(app: App) -> None:
+    """Gradio keeps the endpoints' description for all, with the address by which the first caller knew the server."""
+    app.api_info = None
 
 
 def event_for(function: Callable) -> BlockFunction:

@@ -25,7 +25,7 @@ class Limits:
     sessions_per_address: int = 64
     events_per_visitor: int = 4  # running or waiting in the queue
     events_per_address: int = 16
-    calls_at_once: int = 16  # quick events outside the queue, and page loads
+    calls_at_once: int = 16  # quick events outside the queue
     calls_per_address: int = 8
     kept_megabytes: int = 256  # chains and pictures of visitors, in memory only
     kept_megabytes_per_address: int = 96

@@ -27,9 +27,10 @@ class File(NamedTuple):
 
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    status: int = 200
 
     async def send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": list(self.headers)})
+        await send({"type": "http.response.start", "status": self.status, "headers": list(self.headers)})
         for start in range(0, len(self.body), PIECE):
             await send({"type": "http.response.body", "body": self.body[start : start + PIECE], "more_body": True})
         await send({"type": "http.response.body", "body": b""})

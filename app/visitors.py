@@ -167,7 +167,7 @@ class Visitors:
 
     @asynccontextmanager
     async def call(self, session: str | None, address: str) -> AsyncIterator[None]:
-        """A quick event, or a page that is put together: a few at once, the others wait a moment."""
+        """A quick event: a few at once, the others wait a moment."""
         visit = self.admit(session, address) if session else Visit(address)
         visit.calls += 1
         try:

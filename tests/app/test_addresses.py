@@ -50,6 +50,26 @@ def test_only_a_proxy_may_speak_of_the_protocol_and_nobody_of_the_host() -> None
     assert believable(scope(X_Forwarded_Proto="javascript"), behind_proxy=True) == []
 
 
+@pytest.mark.parametrize("host", ["a:b", "[", "a b", "x:999999", "x/../y", "x@y", "x?y", "\x7f", "x" * 300])
+def test_a_host_without_sense_is_an_empty_one(site: Site, host: str) -> None:
+    assert believable(scope(Host=host), behind_proxy=False) == [(b"host", b"")]
+    body = {"data": ["x"], "fn_index": site.fn("quick"), "session_hash": "odd"}
+    for said in ({"Host": host}, {"X-Gradio-Server": f"http://{host}"}):
+        for path in ("/", "/config", "/gradio_api/info"):
+            assert site.http.get(path, headers=said).status_code == 200
+        assert site.http.post("/gradio_api/run/predict", json=body, headers=said).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:7860", "[::1]:64999", "a-b.hf.space"])
+def test_a_host_with_sense_is_believed(host: str) -> None:
+    assert believable(scope(Host=host), behind_proxy=False) == [(b"host", host.encode())]
+
+
+def test_the_description_of_endpoints_is_not_that_of_the_first_caller(site: Site) -> None:
+    assert "http://first.example" in site.http.get("/gradio_api/info", headers={"Host": "first.example"}).text
+    assert "first.example" not in site.http.get("/gradio_api/info").text
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     with running(sessions_per_address=3) as made:

@@ -5,7 +5,7 @@ brackets: bodies of 27 MB of "[]," to every POST path of Gradio, one by one and 
 sessions: thousands of new sessions that send pictures, and hundreds of bodies that never end, beside a live run.
 greed: the largest syntheses and keep-the-best that fit into the queue.
 hang-up: the same, and the caller leaves.
-files: the largest script, over sixty-four connections at once, packed in every way; and pages.
+files: the largest script, over sixty-four connections at once, packed in every way; and pages, of one host and of many.
 deaf: hundreds of connections that ask and never read the answers.
 Prints one table; the exit code is 1 where a promise of SECURITY.md is broken. All on loopback; it ends by itself.
 """

@@ -1,6 +1,7 @@
 """Floods of ordinary requests, as two parts of attacks.py.
 
-files: the largest script, over sixty-four connections at once, packed in every way; and pages.
+files: the largest script, over sixty-four connections at once, packed in every way; and pages, under
+    one name of this server and under many.
 deaf: hundreds of connections that ask and never read the answers.
 """
 
@@ -36,15 +37,21 @@ def largest_script() -> str:
     return f"/assets/{max((folder / 'assets').glob('*.js'), key=lambda path: path.stat().st_size).name}"
 
 
+def flooded() -> list[tuple[str, str, str]]:
+    """Host, path and packing. A page stands for its host, so that each new one is put together anew."""
+    scripts = [("x", largest_script(), packing) for packing in ("gzip", "br", "x")]
+    return [*scripts, ("x", "/", "gzip"), ("x", "/", "br"), ("x#", "/", "gzip"), ("x#", "/config", "gzip")]
+
+
 async def files(setup: Setup, report: Report) -> None:
     port = httpx.URL(setup.server.url).port
-    for path, packing in ((largest_script(), "gzip"), (largest_script(), "br"), (largest_script(), "x"), ("/", "gzip")):
+    for host, path, packing in flooded():
         async with guest(setup) as took:
             # In a process of its own: here it would take the guest's time.
-            words = (str(HAMMER), str(port), ATTACKER, path, packing, str(CONNECTIONS), str(SECONDS))
+            words = (str(HAMMER), str(port), ATTACKER, host, path, packing, str(CONNECTIONS), str(SECONDS))
             hammer = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
             done, _ = await hammer.communicate()
-        name = f"files: {path[:12]} {packing}"
+        name = f"files: {path[:12]} {packing} {host}"
         report.rows[f"{name}, answers"] = done.decode().strip()
         if "200" not in done.decode():
             report.bad.append(f"{name}: nobody was answered")

@@ -60,11 +60,17 @@ RAW = (
 )
 
 
+SURPRISE = b'\r\nContent-Length: 32\r\n\r\n{"data":[],"session_hash":"odd"}'
 RAW += (
     b"GET / HTTP/1.0\r\n\r\n",
     b"GET / HTTP/1.0\r\nOrigin: http://x\r\n\r\n",
     b"OPTIONS / HTTP/1.0\r\nOrigin: http://x\r\nAccess-Control-Request-Method: GET\r\n\r\n",
-    *(b"GET /config HTTP/1.1\r\nHost: " + host + b"\r\n\r\n" for host in (b"[", b"x:99999", b"\xff", b"a@b/", b"a b")),
+    *(
+        start + b" HTTP/1.1\r\n" + name + b": " + host + SURPRISE
+        for start in (b"GET /config", b"POST /gradio_api/run/surprise")
+        for name in (b"Host", b"Host: x\r\nX-Gradio-Server")
+        for host in (b"[", b"x:99999", b"\xff", b"a@b/", b"a b", b"a:b", b"http://a:b", b"\x7f")
+    ),
     *(b"GET / HTTP/1.1\r\nHost: x\r\nOrigin: " + origin + b"\r\n\r\n" for origin in (b"http://[", b"null", b"\xff")),
     b"GET /assets/index.js HTTP/1.1\r\nHost: x\r\nRange: bytes=" + b"0-1," * 9_000 + b"0-2\r\n\r\n",
     b"GET /static/" + b"a" * 300 + b".js HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n",
