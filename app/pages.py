@@ -47,6 +47,7 @@ class Pages:
         self.app = app
         self._kept: OrderedDict[Key, Page] = OrderedDict()  # the one that was asked for longest ago first
         self._making: set[str] = set()  # addresses
+        self._coming: Counter[Key] = Counter()
         self._waiting: Counter[str] = Counter()  # by address
         self._turn = asyncio.Lock()  # first come, first served
         self._rests_until = 0.0
@@ -63,7 +64,9 @@ class Pages:
 
     async def _wait(self, key: Key, scope: Scope, address: str) -> Page:
         patience = time.monotonic() + PATIENCE
-        full = self._waiting.total() >= MOST_WAITING or self._waiting[address] >= MOST_WAITING_PER_ADDRESS
+        # A class that opens the page together waits for the same one.
+        few = key in self._coming or self._waiting[address] < MOST_WAITING_PER_ADDRESS
+        full = self._waiting.total() >= MOST_WAITING or not few
         self._waiting[address] += 1
         try:
             while key not in self._kept and address in self._making:
@@ -77,11 +80,13 @@ class Pages:
 
     async def _in_turn(self, key: Key, scope: Scope, address: str) -> Page:
         self._making.add(address)
+        self._coming[key] += 1
         try:
             async with self._turn:
                 return self._kept.get(key) or await self._rest_and_make(key, scope)
         finally:
             self._making.discard(address)
+            self._coming -= Counter([key])
 
     async def _rest_and_make(self, key: Key, scope: Scope) -> Page:
         await asyncio.sleep(self._rests_until - time.monotonic())

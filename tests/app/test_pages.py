@@ -116,6 +116,17 @@ def test_those_of_one_host_wait_for_the_same_page() -> None:
     assert site.made == ["x"]
 
 
+def test_a_class_that_opens_the_page_together_is_served() -> None:
+    site = Site()
+
+    async def ask() -> list[Page]:
+        return await asyncio.gather(*(site.pages.page(site.scope("x"), "school") for _ in range(30)))
+
+    assert len(asyncio.run(ask())) == 30
+    assert site.made == ["x"]
+    assert not site.pages._coming
+
+
 def test_few_are_kept_and_those_in_use_stay() -> None:
     site = Site()
 
