@@ -125,7 +125,7 @@ class Request:
         """Answers to a session; whoever listens to nobody is told so, as Gradio's own client understands it."""
         queue = self.visitors.queue
         session = gradio_inside.session_of(queue, event) if event else self._query("session_hash")
-        if session not in queue.pending_messages_per_session:
+        if not gradio_inside.has_box(queue, session):
             return Response(f"data: {json.dumps(GONE)}\n\n", media_type="text/event-stream")
         with self.visitors.listening(session, self.address, answers=True):
             await self.app(self.scope, self.receive, send)

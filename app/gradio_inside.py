@@ -5,7 +5,7 @@ A new release of Gradio may change any of it: tests/app/test_gradio_inside.py sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import gradio as gr
 from gradio.block_function import BlockFunction
@@ -50,6 +50,26 @@ def running(queue: Queue) -> list[Event]:
     return [event for job in queue.active_jobs for event in job or ()]
 
 
+def waiting(queue: Queue, concurrency_id: str) -> tuple[int, int]:
+    """How many events wait for a place of this kind, and how many such places there are."""
+    line = queue.event_queue_per_concurrency_id.get(concurrency_id)
+    return (len(line.queue), line.concurrency_limit or 1) if line else (0, 1)
+
+
+def free_places(queue: Queue) -> Iterator[tuple[str, list[Event], int | None]]:
+    """The kinds of places of which one is free and wanted: name, who waits, and how many there are (None: no limit)."""
+    for concurrency_id, line in queue.event_queue_per_concurrency_id.items():
+        most = line.concurrency_limit
+        if line.queue and (most is None or line.current_concurrency < most):
+            yield concurrency_id, line.queue, most
+
+
+def mean_seconds(queue: Queue) -> float | None:
+    """How long an event takes; None as long as none has ended."""
+    took = [time.avg_time for time in queue.process_time_per_fn.values() if time.count]
+    return sum(took) / len(took) if took else None
+
+
 def session_of(queue: Queue, event_id: str) -> str:
     """The session that an event belongs to, running or finished."""
     event = queue.event_ids_to_events.get(event_id)
@@ -80,6 +100,33 @@ def take_over(queue: Queue, next_events: Callable, boxes: int) -> None:
     queue.sleep_when_free = 0.005  # it asks for the next event a thousand times per second otherwise
     # A table of the last 10,000 events with their sessions, worked through after each: nobody reads it here.
     queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = 1, 2**62
+
+
+def has_box(queue: Queue, session: str) -> bool:
+    """Whether answers are kept for a session."""
+    return session in queue.pending_messages_per_session
+
+
+def unread(queue: Queue) -> dict[str, int]:
+    """By session, how many messages wait to be fetched."""
+    return {session: box.qsize() for session, box in list(queue.pending_messages_per_session.items())}
+
+
+def drop_unread(queue: Queue, session: str) -> None:
+    box = queue.pending_messages_per_session.get(session)
+    while box is not None and not box.empty():
+        box.get_nowait()
+
+
+async def end_all(queue: Queue, session: str) -> None:
+    """End every event of a session, whether it waits or runs."""
+    await queue.clean_events(session_hash=session)
+
+
+def states(blocks: gr.Blocks) -> dict[str, list]:
+    """By session, the values that its states keep."""
+    sessions = list(blocks.state_holder.session_data.items())
+    return {session: list(state.state_data.values()) for session, state in sessions}
 
 
 def forget_session(blocks: gr.Blocks, session: str) -> None:

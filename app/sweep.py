@@ -24,7 +24,7 @@ from torch import Tensor
 from app import mailbox
 from app.addresses import with_host
 from app.connections import PER_ADDRESS, Connections, allow_connections, log_no_noise
-from app.gradio_inside import under_way
+from app.gradio_inside import drop_unread, end_all, states, under_way, unread
 from app.parcels import parcels
 from app.visitors import Visitors, visitors_of
 
@@ -89,26 +89,23 @@ async def sweep(visitors: Visitors, idle_seconds: float) -> int:
 async def _end_unwatched(visitors: Visitors) -> None:
     """Runs whose frames pile up, and calls whose callers never came for the answer."""
     queue = visitors.queue
-    for session, unread in list(queue.pending_messages_per_session.items()):
-        if unread.qsize() > MOST_UNREAD:
-            await queue.clean_events(session_hash=session)
-            while not unread.empty():
-                unread.get_nowait()
+    for session, messages in unread(queue).items():
+        if messages > MOST_UNREAD:
+            await end_all(queue, session)
+            drop_unread(queue, session)
     for session in visitors.unheard(UNHEARD):
-        await queue.clean_events(session_hash=session)
+        await end_all(queue, session)
 
 
 def _unknown(visitors: Visitors) -> list[str]:
     """Sessions that only Gradio knows: those of people who were forgotten while their last answer was on its way."""
     known = {event.session_hash for event in under_way(visitors.queue)} | set(visitors.visits)
-    stores = {*visitors.queue.pending_messages_per_session, *visitors.blocks.state_holder.session_data}
-    return list(stores - known)
+    return list({*unread(visitors.queue), *states(visitors.blocks)} - known)
 
 
 def weights(blocks: gr.Blocks) -> dict[str, int]:
     """Bytes that are kept for each session."""
-    sessions = list(blocks.state_holder.session_data.items())
-    return {name: sum(weight(value) for value in list(state.state_data.values())) for name, state in sessions}
+    return {session: sum(weight(value) for value in values) for session, values in states(blocks).items()}
 
 
 def weight(value: object, depth: int = 0) -> int:

@@ -18,7 +18,16 @@ import gradio as gr
 from fastapi import FastAPI
 from gradio.queueing import Event, Queue
 
-from app.gradio_inside import forget_session, queue_of, running, take_over, under_way
+from app.gradio_inside import (
+    forget_session,
+    free_places,
+    mean_seconds,
+    queue_of,
+    running,
+    take_over,
+    under_way,
+    waiting,
+)
 from app.limits import Limits
 from app.runtime import current
 
@@ -147,9 +156,9 @@ class Visitors:
             raise Full(f"You have {mine} requests under way already.", wait)
         if theirs >= self.limits.events_per_address:
             raise Full(f"{theirs} requests from your network are under way already.", wait)
-        waiting = len(self.queue)
-        if waiting + sum(other.joining for other in self.visits.values()) >= self.limits.waiting:
-            raise Full(f"The server is full: {waiting} requests are waiting.", wait)
+        before = len(self.queue)
+        if before + sum(other.joining for other in self.visits.values()) >= self.limits.waiting:
+            raise Full(f"The server is full: {before} requests are waiting.", wait)
         visit.joining += 1
         visit.heard = time.monotonic()
         try:
@@ -159,11 +168,8 @@ class Visitors:
 
     def wait_for(self, concurrency_id: str) -> float:
         """About how many seconds until a place in the queue is free."""
-        line = self.queue.event_queue_per_concurrency_id.get(concurrency_id)
-        waiting, at_once = (len(line.queue), line.concurrency_limit or 1) if line else (0, 1)
-        took = [time.avg_time for time in self.queue.process_time_per_fn.values() if time.count]
-        mean = sum(took) / len(took) if took else TAKES
-        return min(mean * (1 + waiting) / at_once, self.limits.run_seconds)
+        before, at_once = waiting(self.queue, concurrency_id)
+        return min((mean_seconds(self.queue) or TAKES) * (1 + before) / at_once, self.limits.run_seconds)
 
     @asynccontextmanager
     async def call(self, session: str | None, address: str) -> AsyncIterator[None]:
@@ -205,10 +211,7 @@ class Visitors:
         place of each kind is never held by the same address as all the others.
         """
         now_running = running(self.queue)
-        for concurrency_id, line in self.queue.event_queue_per_concurrency_id.items():
-            most = line.concurrency_limit
-            if not line.queue or (most is not None and line.current_concurrency >= most):
-                continue
+        for concurrency_id, line, most in free_places(self.queue):
             here = [event for event in now_running if event.concurrency_id == concurrency_id]
             addresses = Counter(self.address(event.session_hash) for event in here)
             sessions = Counter(event.session_hash for event in here)
@@ -216,11 +219,11 @@ class Visitors:
             def held(event: Event, addresses: Counter = addresses, sessions: Counter = sessions) -> tuple[int, int]:
                 return addresses[self.address(event.session_hash)], sessions[event.session_hash]
 
-            share = len(line.queue) if most is None else max(1, most - 1)
-            free = [event for event in line.queue if held(event)[0] < share and held(event)[1] < RUNNING_PER_VISITOR]
+            share = len(line) if most is None else max(1, most - 1)
+            free = [event for event in line if held(event)[0] < share and held(event)[1] < RUNNING_PER_VISITOR]
             if free:
                 chosen = min(free, key=held)  # of equals the first
-                line.queue.remove(chosen)
+                line.remove(chosen)
                 return [chosen], False, concurrency_id
         return None
 
