@@ -46,7 +46,7 @@ class Setting:
         if value is None and self.optional:
             return None
         if self.kind == "choice":
-            if value not in self.choices:
+            if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(f"{self.key} is {value!r}; choose one of {', '.join(self.choices)}.")
             return value
         good = isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high

@@ -239,6 +239,8 @@ def test_a_bad_request_is_refused(bundle: Bundle, changes: dict, message: str) -
         ("tiny_levels", {"lift": float("nan")}, "lift is nan"),
         ("tiny_levels", {"wander_level": -1}, "wander_level is -1"),
         ("tiny_levels", {"descent": "fast"}, "descent is 'fast'; choose one of ancestral, deterministic"),
+        ("tiny_levels", {"descent": ["ancestral"]}, r"descent is \['ancestral'\]; choose one of"),
+        ("tiny_levels", {"margin": -1}, "margin is -1; expected a number from 0 to 20"),
         ("tiny_levels", {"grad_coef": 1.0}, "grad_coef means nothing to a model with noise levels; its settings are"),
     ],
 )
