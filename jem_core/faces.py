@@ -153,6 +153,9 @@ def _detect(detector: Any, image: Image.Image, corner: Point, scale: float) -> l
     faces = []
     for row in [] if rows is None else rows.tolist():
         left, top, width, height, *points, confidence = row
+        # Of pictures without much in them OpenCV now and then makes up a face, thousands of pixels away from them.
+        if not (0 < left + width / 2 < image.width and 0 < top + height / 2 < image.height):
+            continue
         corners = np.array([(left, top), (left + width, top + height), *zip(points[::2], points[1::2], strict=True)])
         (left, top), (right, bottom), *landmarks = (corners / scale + corner).tolist()
         faces.append(Face((left, top, right, bottom), tuple((x, y) for x, y in landmarks), confidence))

@@ -6,11 +6,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from jem_core import faces as module
 from jem_core.data.celeba import read_picture
 from jem_core.faces import CANONICAL, FRAME, MAX_FACES, ROUNDS, Face, align, crop, crop_box, find_faces
 from jem_core.images import read_image
@@ -123,6 +125,25 @@ def test_no_face_is_an_empty_list() -> None:
     strip = Image.new("RGB", (2048, 1), "white")
     for picture in (noise, flat, sky_over_field, tiny, strip):
         assert find_faces(picture) == []
+
+
+def test_a_face_outside_the_picture_is_made_up(portrait: Image.Image) -> None:
+    class Raving:
+        """A detector that finds every face, and one more far away, as OpenCV's does now and then."""
+
+        def __init__(self, detector: Any) -> None:
+            self.setInputSize, self.real = detector.setInputSize, detector
+
+        def detect(self, pixels: np.ndarray) -> tuple[int, np.ndarray]:
+            count, rows = self.real.detect(pixels)
+            far = rows[:1].copy()
+            far[:, :14] -= 2000
+            return count + 1, np.concatenate([far, rows])
+
+    with module._detector() as detector:
+        there = module._detect(detector, portrait, (0.0, 0.0), 1.0)
+        assert there
+        assert module._detect(Raving(detector), portrait, (0.0, 0.0), 1.0) == there
 
 
 def test_grey_pictures(portrait: Image.Image, face: Face) -> None:
