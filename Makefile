@@ -4,21 +4,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test test-quick test-lowest lint lock audit browser scripts clean
+.PHONY: demo test test-core test-page test-app test-train test-quick test-lowest lint lock audit browser scripts clean
 
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
 
-# The science runs on one core beside the server on the other. Then, alone, browsers and crowds, which go by the clock.
-SCIENCE := tests/jem_core tests/train
-SERVER := tests/app $(wildcard tests/test_*.py)
-CLOCK := tests/e2e tests/load
+# Two parts at a time, the longest first: the core that is done takes the next. Then, alone, what goes by the clock:
+# crowds, and the browser tests that time the page.
+PARTS := test-core test-page test-app test-train
+CLOCK := tests/load tests/e2e/test_running.py
 test: $(VENV)/dev.done browser scripts
-	@log=$$(mktemp); export OMP_NUM_THREADS=1; \
-	$(BIN)/python -m pytest -q $(SCIENCE) >$$log 2>&1 & science=$$!; \
-	$(BIN)/python -m pytest $(SERVER); server=$$?; \
-	wait $$science; science=$$?; cat $$log; rm $$log; [ $$server = 0 ] && [ $$science = 0 ]
+	OMP_NUM_THREADS=1 $(MAKE) --no-print-directory --keep-going -j2 $(PARTS)
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest $(CLOCK)
+
+# Shown when it is done: two parts at a time would talk at once.
+PYTEST = @log=$$(mktemp); echo "Running $@"; $(BIN)/python -m pytest -q $(1) >$$log 2>&1; found=$$?; \
+	echo "$@:"; cat $$log; rm $$log; exit $$found
+test-core:
+	$(call PYTEST,tests/jem_core)
+test-page:
+	$(call PYTEST,tests/e2e $(CLOCK:%=--ignore=%))
+test-app:
+	$(call PYTEST,tests/app $(wildcard tests/test_*.py))
+test-train:
+	$(call PYTEST,tests/train)
 
 # For daily work, in less than two minutes: no browsers, no crowds, no whole trainings, no other processes.
 test-quick: $(VENV)/dev.done

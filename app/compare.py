@@ -109,7 +109,7 @@ def page_of(key: str, known: dict[str, str], family: Family | None, attribute: s
     return {
         "families": [{"key": one, "title": title} for one, title in known.items()],
         "family": key,
-        "paragraph": summary.paragraph(family) if family else PAPER_ALONE,
+        "paragraph": summary.paragraph(family, families(current().catalog).values()) if family else PAPER_ALONE,
         "headline": summary.headline(family) if family else None,
         "conditions": [sentence(condition) for condition in conditions(family)] if family else [],
         "attribute": attribute,

@@ -75,7 +75,8 @@ def _logits(bundle: Bundle, image: Tensor) -> dict:
     x = ((image.float() + 0.5) / 256)[None].to(bundle.device)
     logits = bundle.model.logits(bundle.model.encode(x))[0].cpu()
     sure = logits.softmax(dim=-1)[:, 1]
-    order = (sure - 0.5).abs().argsort(descending=True)[:BARS].tolist()
+    order = sure.argsort(descending=True).tolist()
+    order = [*order[: BARS // 2], *order[BARS // 2 :][-(BARS // 2) :]]  # what is there, and what is not
     bars = [
         {
             "label": caption(bundle.names[k]),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.catalog import OBJECTIVES as WORDS
 from app.catalog import Entry
-from app.reports import OBJECTIVES, Family, report, value_at
+from app.reports import OBJECTIVES, TITLES, Family, report, value_at
 from app.tables import as_percent, paper, theirs
 
 PAPERS = "gibbs-jem"  # the model that the paper is about
@@ -19,6 +20,12 @@ NAMES = {  # in a sentence
     "gibbs-jem": "Gibbs-JEM",
     "jem": "factored JEM",
     "supervised": "the supervised model",
+}
+KINDS = {  # below the short table: what a newcomer must know of each column
+    "supervised": "Supervised predicts labels and makes no pictures.",
+    "jem": "Factored JEM is the rival that the paper compares itself with.",
+    "gibbs-jem": "Gibbs-JEM is the paper's method.",
+    "denoising": "Noise levels is the same kind of energy, learned at many levels of noise: the Studio opens with it.",
 }
 
 
@@ -42,18 +49,18 @@ MEASURES = (
         papers="accuracy",
         against="our best one gets {} labels right ({} % against {} %)",
     ),
-    Measure("ece", "Error of its percentages", "prediction.micro.ece.value", lower=True),
+    Measure("ece", "Average error of its percentages", "prediction.micro.ece.value", lower=True),
     Measure(
         "ece_paper",
-        "The same, by the paper's bins",
+        "Average error, by the paper's bins",
         "prediction.micro.ece_paper.value",
         lower=True,
         papers="ece_paper",
         against="our percentages are {} (off by {} points against {}, in the paper's bins)",
     ),
-    Measure("seen", "Pictures match two attributes", "synthesis.seen_pairs.summary.judged_right.value"),
-    Measure("unseen", "The same, pairs never seen", "synthesis.held_out_pairs.summary.judged_right.value"),
-    Measure("steered", "Match after many changes in a row", "steering.after_last"),
+    Measure("seen", "Pictures that match two attributes", "synthesis.seen_pairs.summary.judged_right.value"),
+    Measure("unseen", "Pictures that match an unseen pair", "synthesis.held_out_pairs.summary.judged_right.value"),
+    Measure("steered", "Pictures that match after many changes", "steering.after_last"),
 )
 FACTORED = {"seen": "factored_jem.seen_pairs", "unseen": "factored_jem.held_out_pairs"}
 
@@ -104,6 +111,7 @@ def headline(family: Family) -> dict:
         "models": [{"objective": o, "title": _title(o)} for o in models],
         "rows": rows,
         "paper": any(row["paper"] for row in rows),
+        "kinds": " ".join(KINDS[o] for o in models if o in KINDS),
     }
 
 
@@ -116,12 +124,15 @@ def _title(objective: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def paragraph(family: Family) -> str:
-    """What the tables show, in a few sentences: which model is best at what, by how much, and against the paper."""
+def paragraph(family: Family, others: Iterable[Family] = ()) -> str:
+    """What the tables show, in a few sentences: which model is best at what, by how much, and against the paper.
+
+    Where the paper has no figures for this data, one of the other families answers for it.
+    """
     found = figures(family, MEASURES[0])
     if not found:
         return f"No model of {family.title} was evaluated yet."
-    parts = (_accuracy(family), _calibration(family), _pairs(family), _steering(family), _paper(family))
+    parts = (_accuracy(family), _calibration(family), _pairs(family), _steering(family), _paper(family, others))
     return " ".join(part for part in parts if part)
 
 
@@ -165,7 +176,7 @@ def _accuracy(family: Family) -> str:
     best = _best(makers, MEASURES[0])
     share = as_percent(makers[best])
     if len(makers) > 1:
-        text = f"Of the models that make pictures, {_name(best)} labels them best: {share} right"
+        text = f"Of the models that make pictures, {_name(best)} predicts labels best: {share} right"
     else:
         text = f"{_name(best)[:1].upper()}{_name(best)[1:]} gets {share} of the labels right"
     text += _ahead(family, makers, MEASURES[0])
@@ -178,11 +189,14 @@ def _calibration(family: Family) -> str:
     if not found:
         return ""
     best = _best(found, MEASURES[1])
-    off = f"off by {100 * found[best]:.1f} points on average"
+    points = 100 * found[best]
+    off = f"off by {'less than 0.1' if points < 0.05 else f'{points:.1f}'} points on average"
     if len(found) == 1:
         return f"Its percentages are {off}."
     too = best == _best(_makers(family, MEASURES[0]), MEASURES[0])
-    whose = "Its percentages are the most honest, too" if too else f"The most honest percentages are from {_name(best)}"
+    whose = (
+        "Its percentages are the most honest, too" if too else f"The most honest percentages come from {_name(best)}"
+    )
     others = ", ".join(f"{_name(o)}: {100 * value:.1f}" for o, value in found.items() if o != best)
     return f"{whose}: {off} ({others})."
 
@@ -212,12 +226,25 @@ def _steering(family: Family) -> str:
     steps = (value_at(report(family.models[o], "evaluation"), "steering.judged_right") for o in found)
     changes = max((len(one) - 1 for one in steps if isinstance(one, list)), default=0)
     count = f"{changes} changes" if changes > 0 else "many changes"
-    share = f"{as_percent(found[best], 0)} of the pictures of {_name(best)} still match everything that was asked for"
+    share = f"{as_percent(found[best], 0)} of the pictures from {_name(best)} still match everything that was asked for"
     return f"After {count} in a row, {share}{_ahead(family, found, MEASURES[5], 0)}."
 
 
-def _paper(family: Family) -> str:
+def _paper(family: Family, others: Iterable[Family] = ()) -> str:
     """Is it better than the paper? By the measures that the paper has, of its own model."""
+    here = _against(family)
+    if here:
+        return f"Compared with the paper's own model, {here}"
+    elsewhere = next(((one, text) for one in others if (text := _against(one))), None)
+    none = f"The paper has no figures for {TITLES.get(family.source, family.title)}"
+    if elsewhere is None:
+        return f"{none}."
+    other, text = elsewhere
+    return f"{none}; compared with its own model on {TITLES.get(other.source, other.title)}, {text}"
+
+
+def _against(family: Family) -> str:
+    """How ours compares with the paper's own model; empty where the paper or the family has no figures."""
     told = []
     for measure in MEASURES:
         written, found = papers(family.source, measure), _makers(family, measure)
@@ -228,10 +255,10 @@ def _paper(family: Family) -> str:
         side = (ahead > 0) - (ahead < 0)
         told.append((side, measure.against.format(SIDES[measure.key][side], f"{ours:.1f}", f"{100 * written:.1f}")))
     if not told:
-        return "The paper has no figures for this data."
+        return ""
     word = ", but " if len({side for side, _ in told if side}) > 1 else ", and "
     note = paper()["notes"].get(family.source, "")
-    return f"Compared with the paper's own model, {word.join(text for _, text in told)}. {note}".strip()
+    return f"{word.join(text for _, text in told)}. {note}".strip()
 
 
 def curves(family: Family) -> dict[str, dict]:

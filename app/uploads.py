@@ -26,18 +26,28 @@ from jem_core.places import ASSETS
 EXAMPLES = {"astronaut": ASSETS / "examples" / "astronaut.jpg"}
 SHOWN_SIDE = 640  # of the copy that goes back to the page
 AVATAR_SIDE = 256
+SMALL = 2**16  # pixels of a picture that is kept as it is
+QUALITY = 95  # of the others
 FARTHEST = 1e6  # pixels that a corner of the crop may be away
 
 Box = tuple[float, float, float, float]
 
 
-@dataclass
 class Picture:
-    """What is kept of a visitor's picture, in memory only."""
+    """What is kept of a visitor's picture, in memory only: a large one as a fine JPEG, a tenth of its pixels' bytes.
 
-    image: Image.Image
-    avatar: int | None = None  # the seed of an avatar drawn here: it can be drawn at any size
-    faces: list[Face] | None = None  # None: nobody has looked for them yet
+    It is packed at once, so that a model sees the same pixels whenever it is asked.
+    """
+
+    def __init__(self, image: Image.Image, avatar: int | None = None, faces: list[Face] | None = None) -> None:
+        self._kept = image if image.width * image.height <= SMALL else _packed(image)
+        self.avatar = avatar  # the seed of an avatar drawn here: it can be drawn at any size
+        self.faces = faces  # None: nobody has looked for them yet
+
+    @property
+    def image(self) -> Image.Image:
+        """The picture; its pixels are unpacked when they are first looked at."""
+        return Image.open(io.BytesIO(self._kept), formats=["JPEG"]) if isinstance(self._kept, bytes) else self._kept
 
     def find_faces(self) -> list[Face]:
         if self.faces is None:
@@ -56,10 +66,16 @@ class View:
     note: str = ""
 
 
+def _packed(image: Image.Image) -> bytes:
+    target = io.BytesIO()
+    image.save(target, "JPEG", quality=QUALITY, subsampling=0)
+    return target.getvalue()
+
+
 def from_bytes(data: bytes) -> Picture:
     if not is_picture(data):
         raise ValueError(UNSUPPORTED)
-    return Picture(shared().decode(data))  # at most 1024 x 1024: 3 MB
+    return Picture(shared().decode(data))  # at most 1024 x 1024
 
 
 def from_base64(text: object) -> Picture:

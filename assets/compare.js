@@ -84,6 +84,7 @@ export function mount({ element, trigger }) {
   function paintHeadline(headline) {
     find('.gjc-headline').hidden = !headline?.rows.length;
     if (!headline) return;
+    setText(find('.gjc-kinds'), headline.kinds);
     // A soft hyphen lets the longest word break: five columns must fit on a phone.
     const heads = headline.models.map((one) =>
       make('th', { scope: 'col' }, one.title.replace('Supervised', 'Super\u00ADvised')),

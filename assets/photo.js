@@ -19,7 +19,10 @@ export function mount({ element, trigger }) {
   const act = (name) => find(`[data-photo=${name}]`);
   // `chosen`: the model that the visitor chose for this picture; without one the server chooses by the picture.
   const photo = { models: [], order: Date.now(), reply: null, attribute: null, box: null, face: 0, chosen: null };
-  Object.assign(photo, { theme: theme(), limit: 0, named: new URLSearchParams(location.search).get('model') });
+  const query = new URLSearchParams(location.search);
+  // A link to this screen may name a model; one to the studio speaks of the studio's.
+  const named = query.get('screen') === 'photo' ? query.get('model') : null;
+  Object.assign(photo, { theme: theme(), limit: 0, named });
 
   /** Send something to the server under a new number; an answer to an older one is not looked at. */
   function request(name, values = {}) {
@@ -126,7 +129,7 @@ export function mount({ element, trigger }) {
   function paintRows(reply) {
     const known = reply.rows.some((row) => row.truth !== undefined);
     right('.gjp-rows').replaceChildren(...reply.rows.map((row) => rowOf(row, known)));
-    right('.gjp-order').hidden = false;
+    right('.gjp-order').hidden = right('.gjp-legend').hidden = false;
     right('.gjp-known').hidden = !known;
     right('.gjp-rows').classList.toggle('gjp-with-truth', known);
   }
@@ -188,7 +191,7 @@ export function mount({ element, trigger }) {
     find('.gjp-shown').hidden = act('forget').hidden = true;
     for (const image of findAll('img')) image.removeAttribute('src');
     right('.gjp-rows').replaceChildren(make('p', { class: 'gj-hint' }, NOTHING));
-    right('.gjp-order').hidden = right('.gjp-known').hidden = true;
+    right('.gjp-order').hidden = right('.gjp-legend').hidden = right('.gjp-known').hidden = true;
     curve('.gjp-said').hidden = true;
     curve().classList.remove('gjp-open', 'gjp-filled');
     act('file').value = act('model').value = '';

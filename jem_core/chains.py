@@ -51,7 +51,11 @@ class Chains:
     """A memory bound to its model and to sampling settings; cheap to make anew when a setting changes."""
 
     def __init__(self, bundle: Bundle, memory: Memory, **changes: object) -> None:
-        self.bundle, self.memory, self.changes = bundle, memory, changes
+        self._bind(bundle, changes)
+        self.memory = memory
+
+    def _bind(self, bundle: Bundle, changes: dict[str, object]) -> None:
+        self.bundle, self.changes = bundle, changes
         self.settings = bundle.sampling_with(changes)
         self.kernel = bundle.sampler(self.settings)
 
@@ -73,19 +77,20 @@ class Chains:
         """
         if not isinstance(n, int) or n < 1:
             raise ValueError(f"n is {n!r}; expected a whole number of at least 1.")
-        settings = bundle.sampling_with(changes)
+        chains = cls.__new__(cls)
+        chains._bind(bundle, changes)
+        settings = chains.settings
         asked = as_rows(bundle, condition, n)
         rows = tuple(range(n) if rows is None else rows)
         randomness = chain_generators(seed, rows, bundle.device, BEGIN)
         parts = {"given": images, "variety": settings["variety"]}
         x = bundle.model.encode(bundle.start.images(settings["start"], asked, randomness, **parts))
-        kernel = bundle.sampler(settings)
-        state = kernel.init(x, asked, randomness)
+        state = chains.kernel.init(x, asked, randomness)
         if bundle.model.levels:
             level = HIGHEST if settings["start"] == "noise" else settings["start_level"]
             state = lift(state, level, randomness)
-        plan = way_down(bundle, settings, state.level)
-        return cls(bundle, Memory(state, plan, 0, randomness, seed, rows), **changes)
+        chains.memory = Memory(state, way_down(bundle, settings, state.level), 0, randomness, seed, rows)
+        return chains
 
     @property
     def state(self) -> ChainState:

@@ -32,11 +32,21 @@ def _decoded(model: JointEnergyModel, images: Tensor, draws: int) -> Iterator[Te
 
 
 @torch.inference_mode()
-def mean_prediction(model: JointEnergyModel, images: Tensor, draws: int = DRAWS) -> Tensor:
-    """P(y_k = 1 | x) of uint8 pictures (N, 3, S, S), the mean over the fixed draws. (N, K)."""
+def mean_prediction(model: JointEnergyModel, images: Tensor, draws: int = DRAWS, mirror: bool = False) -> Tensor:
+    """P(y_k = 1 | x) of uint8 pictures (N, 3, S, S), the mean over the fixed draws. (N, K).
+
+    `mirror`: every second draw shows the mirrored picture, for data where that is as good as the picture. The two views
+    err in different places; their mean is more often right, and less sure of itself.
+    """
     if not len(images):
         return torch.empty((0, model.num_attributes))
-    return torch.cat([model.predict(x).unflatten(0, (draws, -1)).mean(dim=0) for x in _decoded(model, images, draws)])
+    found = []
+    for x in _decoded(model, images, draws):
+        seen = x.unflatten(0, (draws, -1))
+        if mirror:
+            seen[1::2] = seen[1::2].flip(-1)
+        found.append(model.predict(x).unflatten(0, (draws, -1)).mean(dim=0))
+    return torch.cat(found)
 
 
 def density_figures(model: JointEnergyModel, images: Tensor, draws: int = DRAWS) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,8 @@
 """What the model says of one picture, and how far that can be trusted: predict(bundle, image).
 
-Every attribute gets its probability, the mean over eight fixed dequantization draws, and beside it what test images
-with such a prediction turned out to be. The gate says whether the picture is like those images at all.
+Every attribute gets its probability, the mean over eight fixed dequantization draws, half of them mirrored where the
+data allow it, and beside it what test images with such a prediction turned out to be. The gate says whether the picture
+is like those images at all.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def predict(bundle: Bundle, image: Image.Image | Tensor | np.ndarray, reading: R
     said of this picture, where somebody has asked already.
     """
     stored = as_stored(image, bundle.model.image_size)[None]
-    probabilities = tuple(mean_prediction(bundle.model, stored)[0].tolist())
+    probabilities = tuple(mean_prediction(bundle.model, stored, mirror=bundle.data.flips)[0].tolist())
     said = list(zip(bundle.names, probabilities, strict=True))
     calibration = bundle.calibration
     rows = [calibration.row(name, p) if calibration else Row(name, p) for name, p in said]

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,16 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All parts of a file's syntax."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imports(path: Path) -> set[str]:
     """The modules that a file imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -50,7 +57,7 @@ def test_files_are_short(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PYTHON, ids=name)
 def test_functions_are_short_and_take_little(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             where = f"{name(path)}, line {node.lineno}: {node.name}"
             assert node.end_lineno - node.lineno < LONGEST_FUNCTION, where
@@ -111,7 +118,7 @@ def test_importing_the_core_loads_neither_gradio_nor_plotly() -> None:
 def test_nothing_is_pickled(path: Path) -> None:
     if name(path) not in BETWEEN_PROCESSES:
         assert not {module.split(".")[0] for module in imports(path)} & {"pickle", "joblib", "dill", "shelve"}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             call = ast.unparse(node.func)
             assert call not in ("torch.load", "torch.save"), f"{call} pickles; use safetensors"
@@ -122,7 +129,7 @@ def test_nothing_is_pickled(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CORE, ids=name)
 def test_the_core_prints_nothing(path: Path) -> None:
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
     assert not [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
 
 

@@ -145,9 +145,11 @@ def _prediction(evaluation: dict) -> list[str]:
     names = {"accuracy": "accuracy", "f1": "F1", "auprc": "AUPRC", "auroc": "AUROC", "ece": "ECE (closed bins)"}
     names |= {"ece_paper": "ECE (the paper's half-open bins)", "ece_adaptive": "ECE (equal mass)"}
     rows = [[label, between(found["micro"][key]), between(found["macro"][key])] for key, label in names.items()]
+    mirrored = ", half of them mirrored" if found.get("mirrored") else ""
     text = (
         f"On {found['images']:,} images of {found['rows']}; the other half chose the checkpoint. Averages of "
-        f"{found['draws']} dequantization draws. {100 * evaluation['interval']:.0f} % bootstrap intervals over images."
+        f"{found['draws']} dequantization draws{mirrored}. "
+        f"{100 * evaluation['interval']:.0f} % bootstrap intervals over images."
     )
     parts = ["## Prediction", text, table(["", "micro", "macro"], rows)]
     if "gate" in evaluation:

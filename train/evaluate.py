@@ -62,10 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--free", type=int, metavar="N", help="chains without a condition, for the Frechet distance (500)"
     )
+    parser.add_argument("--prediction", action="store_true", help="with --add: prediction and the gate once more")
     parser.add_argument(
         "--add",
         action="store_true",
-        help="keep the evaluation that is there, add what --jem, --heatmap, --edits and --free ask for",
+        help="keep the evaluation that is there, add what --prediction, --jem, --heatmap, --edits and --free ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -138,13 +139,13 @@ def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> 
     """Prediction on the reporting half; writes calibration.json and curves.json."""
     began = time.perf_counter()
     images, labels = dataset.tensors(dataset.indices("test"))
-    p = mean_prediction(bundle.model, images).cpu().numpy()
+    p = mean_prediction(bundle.model, images, mirror=bundle.data.flips).cpu().numpy()
     report = prediction_report(p, labels.numpy(), bundle.names, seed=args.seed)
     report["rows"] = "the reporting half of the held-out images, combinations that training has seen"
-    part = {"prediction": report | {"draws": DRAWS, "split": "test"}}
+    part = {"prediction": report | {"draws": DRAWS, "mirrored": bundle.data.flips, "split": "test"}}
     novel, novel_labels = dataset.tensors(dataset.indices("test", held_out=True))
     if len(novel) > 1:
-        p_novel = mean_prediction(bundle.model, novel).cpu().numpy()
+        p_novel = mean_prediction(bundle.model, novel, mirror=bundle.data.flips).cpu().numpy()
         found = prediction_report(p_novel, novel_labels.numpy(), bundle.names, seed=args.seed)
         found.pop("attributes")
         part["prediction_held_out_combinations"] = found | {"split": "test"}
@@ -210,16 +211,20 @@ def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[s
 
 def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
     """The extras alone, put beside the figures that an earlier run wrote."""
-    if bundle.evaluation is None or judge is None or not (args.jem or args.heatmap or args.edits or args.free):
+    chains = bool(args.jem or args.heatmap or args.edits or args.free)
+    if bundle.evaluation is None or (judge is None and chains) or not (chains or args.prediction):
         raise ValueError(
-            "--add needs a model that was evaluated and samples, and one of --jem, --heatmap, --edits and --free."
+            "--add needs a model that was evaluated, and --prediction or, for one that samples, --jem, --heatmap, "
+            "--edits or --free."
         )
-    setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
-    plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
-    plan.singles, plan.triples, plan.held_out_triples = [], [], []
-    part = extras(setting, args, plan, draw_plan(setting, plan, plain_start(bundle)) if args.jem else {})
-    if args.free:
-        part["fidelity"] = free_part(setting, args.free, bundle.evaluation["synthesis"])
+    part = predict_part(bundle, dataset, args) if args.prediction else {}
+    if judge is not None and chains:
+        setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
+        plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
+        plan.singles, plan.triples, plan.held_out_triples = [], [], []
+        part |= extras(setting, args, plan, draw_plan(setting, plan, plain_start(bundle)) if args.jem else {})
+        if args.free:
+            part["fidelity"] = free_part(setting, args.free, bundle.evaluation["synthesis"])
     evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
     evaluation["measures"] = measures(evaluation)
     bundle.reports["evaluation"] = evaluation

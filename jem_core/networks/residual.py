@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jem_core.model import JointEnergyModel, check_level
+from jem_core.networks.second_order import Convolution, silu
 
 SPREAD = 0.5  # s: of the data in [-1, 1]
 EMBEDDING = 128  # of the noise level
@@ -50,14 +51,14 @@ class Block(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.first = Convolution(channels, channels, 3, padding=1)
         self.modulate = ScaleAndShift(channels)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = Convolution(channels, channels, 3, padding=1)
         nn.init.zeros_(self.second.weight)
         nn.init.zeros_(cast(Tensor, self.second.bias))
 
     def forward(self, h: Tensor, level: Tensor) -> Tensor:
-        return h + self.second(F.silu(self.modulate(self.first(F.silu(h)), level)))
+        return h + self.second(silu(self.modulate(self.first(silu(h)), level)))
 
 
 class Attention(nn.Module):
@@ -69,8 +70,8 @@ class Attention(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.modulate = ScaleAndShift(channels)
-        self.queries_keys_values = nn.Conv2d(channels, 3 * channels, 1)
-        self.out = nn.Conv2d(channels, channels, 1)
+        self.queries_keys_values = Convolution(channels, 3 * channels, 1)
+        self.out = Convolution(channels, channels, 1)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(cast(Tensor, self.out.bias))
 
@@ -92,7 +93,7 @@ class Stage(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(Block(channels) for _ in range(blocks))
         self.attention = Attention(channels) if attention else None
-        self.local = nn.Conv2d(channels, channels, 1)
+        self.local = Convolution(channels, channels, 1)
         self.modulate = ScaleAndShift(channels)
         self.weight = nn.Parameter(torch.zeros(channels))
 
@@ -102,7 +103,7 @@ class Stage(nn.Module):
             h = block(h, level)
         if self.attention is not None:
             h = self.attention(h, level)
-        local = F.silu(self.modulate(self.local(F.silu(h)), level))
+        local = silu(self.modulate(self.local(silu(h)), level))
         # Summed in the weights' own precision: thousands of terms in bfloat16 would round the energy away.
         return h, (local.sum(dim=(2, 3), dtype=level.dtype) * self.weight).sum(dim=1)
 
@@ -112,11 +113,11 @@ class Ascent(nn.Module):
 
     def __init__(self, coarse: int, fine: int, blocks: int) -> None:
         super().__init__()
-        self.carry = nn.Conv2d(coarse, fine, 1)
+        self.carry = Convolution(coarse, fine, 1)
         self.stage = Stage(fine, blocks, attention=False)
 
     def forward(self, fine: Tensor, coarse: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
-        return self.stage(fine + F.interpolate(self.carry(F.silu(coarse)), scale_factor=2.0), level)
+        return self.stage(fine + F.interpolate(self.carry(silu(coarse)), scale_factor=2.0), level)
 
 
 class ResidualNet(nn.Module):
@@ -140,13 +141,13 @@ class ResidualNet(nn.Module):
         super().__init__()
         self.fold, self.attributes = fold, attributes
         self.embed = nn.Sequential(nn.Linear(64, EMBEDDING), nn.SiLU(), nn.Linear(EMBEDDING, EMBEDDING), nn.SiLU())
-        self.stem = nn.Conv2d(3 * fold**2, widths[0], 3, padding=1)
+        self.stem = Convolution(3 * fold**2, widths[0], 3, padding=1)
         sides = [image_size // fold // 2**i for i in range(len(widths))]
         self.stages = nn.ModuleList(
             Stage(width, count, attention=side == attention)
             for width, count, side in zip(widths, blocks, sides, strict=True)
         )
-        self.halve = nn.ModuleList(nn.Conv2d(a, b, 4, stride=2, padding=1) for a, b in pairwise(widths))
+        self.halve = nn.ModuleList(Convolution(a, b, 4, stride=2, padding=1) for a, b in pairwise(widths))
         self.ascents = nn.ModuleList(Ascent(b, a, ascent) for a, b in pairwise(widths) if ascent)
         self.flatten = nn.Linear(widths[-1] * sides[-1] ** 2, HIDDEN)
         self.modulate = ScaleAndShift(HIDDEN)
@@ -154,7 +155,8 @@ class ResidualNet(nn.Module):
         self.base = nn.Linear(HIDDEN, 1)
         self.differences = nn.Linear(HIDDEN, attributes)
         for layer in (self.stem, *self.halve):
-            nn.init.kaiming_normal_(layer.weight, a=0.3)
+            if not layer.weight.is_meta:  # there is nothing to draw, and torch would load its compiler to find out
+                nn.init.kaiming_normal_(layer.weight, a=0.3)
             nn.init.zeros_(layer.bias)
         nn.init.zeros_(self.base.weight)
         nn.init.zeros_(self.base.bias)
@@ -171,15 +173,15 @@ class ResidualNet(nn.Module):
             g = g + share
             if i < len(self.halve):
                 passed.append(h)
-                h = self.halve[i](F.silu(h))
+                h = self.halve[i](silu(h))
         up = h
         for ascent, fine in zip(reversed(self.ascents), reversed(passed), strict=False):
             up, share = ascent(fine, up, level)
             g = g + share
         # Mixed precision ends here: energies and differences are sums that bfloat16 would round.
         with torch.autocast(u.device.type, enabled=False):
-            whole = F.silu(self.modulate(self.flatten(F.silu(h).to(level.dtype).flatten(1)), level))
-            whole = whole + F.silu(self.dense(whole))
+            whole = silu(self.modulate(self.flatten(silu(h).to(level.dtype).flatten(1)), level))
+            whole = whole + silu(self.dense(whole))
             return g + self.base(whole)[:, 0], self.differences(whole)
 
 

@@ -19,8 +19,9 @@ from jem_core.bundle import Bundle
 from tests.app.small_app import until
 from tests.jem_core.mutate_images import encode
 
-# Noise, so that no other file can hold these bytes by accident; more than 64 KB, so that it comes beside Gradio.
-PICTURE = encode(Image.fromarray(np.random.default_rng(7).integers(0, 256, (200, 200, 3), dtype=np.uint8)), "PNG")
+# Noise, so that no other file can hold these bytes by accident; more than 64 KB, so that it comes beside Gradio, and so
+# large that it is kept packed.
+PICTURE = encode(Image.fromarray(np.random.default_rng(7).integers(0, 256, (300, 300, 3), dtype=np.uint8)), "PNG")
 SMALL_PICTURE = encode(Image.fromarray(np.random.default_rng(8).integers(0, 256, (90, 90, 3), dtype=np.uint8)), "PNG")
 SESSION = "photographer"
 

@@ -1,12 +1,15 @@
 """One visitor cannot use up what is there for all: sessions, places in the queue, quick calls, memory."""
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -260,3 +263,34 @@ def test_a_picture_weighs_what_pillow_keeps_of_it() -> None:
     """Three bands are kept as four: 3 MB that count as 2.3 are a hundred megabytes too many of all."""
     assert sweep.weight(Picture(Image.new("RGB", (100, 80)))) == 4 * 100 * 80
     assert sweep.weight(Image.new("L", (100, 80))) == 100 * 80
+
+
+def test_a_large_picture_is_kept_small_and_looks_the_same_each_time() -> None:
+    given = Image.linear_gradient("L").resize((1024, 768)).convert("RGB")
+    picture = Picture(given)
+    assert picture.image.size == (1024, 768)
+    assert sweep.weight(picture) < 300_000
+    assert picture.image.tobytes() == picture.image.tobytes()
+    difference = np.asarray(picture.image).astype(int) - np.asarray(given)
+    assert np.abs(difference).mean() < 0.7
+
+
+def test_what_was_there_at_the_start_is_not_looked_through_for_circles(site: Site) -> None:
+    """A quarter of a second, in which nobody else is served."""
+    assert gc.get_freeze_count() > len(gc.get_objects())
+
+
+def test_memory_that_only_a_circle_keeps_is_given_back() -> None:
+    class Frame:
+        """What an exception leaves behind: it holds itself."""
+
+    frame = Frame()
+    frame.itself = frame
+    gone = weakref.ref(frame)
+    gc.disable()  # or Python may be quicker
+    try:
+        del frame
+        sweep.give_memory_back()
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import urlencode, urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
 PATIENCE = int(os.environ.get("GIBBS_JEM_PATIENCE", "180000"))  # milliseconds: the machine may be busy
 HASH = """async () => {
@@ -35,11 +35,21 @@ class Studio:
         self.errors: list[str] = []
         self.strangers: list[str] = []
         page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("request", self._watch)
+        self._listen()
 
-    def _watch(self, request) -> None:
+    def _listen(self) -> None:
+        self._heard = {"console": self._console, "pageerror": self._error, "request": self._request}
+        for event, hear in self._heard.items():
+            self.page.on(event, hear)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+    def _request(self, request: Request) -> None:
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != urlsplit(self.url).netloc:
             self.strangers.append(request.url)
@@ -156,6 +166,26 @@ class Studio:
         else:
             field.fill(value)
             field.press("Tab")
+
+    def forget(self) -> None:
+        """Remember nothing of earlier visits."""
+        browser = self.page.context.new_cdp_session(self.page)
+        browser.send("Storage.clearDataForOrigin", {"origin": self.url, "storageTypes": "all"})
+        browser.detach()
+
+    def leave(self) -> None:
+        """Close the app, which breaks off what it was waiting for; the empty page is for the next visitor."""
+        for event, hear in self._heard.items():
+            self.page.remove_listener(event, hear)
+        self._heard = {}
+        self.page.goto("about:blank")
+
+    def reload(self) -> None:
+        """Go and come again, to the same address."""
+        url = self.page.url
+        self.leave()
+        self._listen()
+        self.page.goto(url)
 
     def clean(self) -> None:
         """Nothing went wrong on the page, and nothing left the machine."""

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from playwright.sync_api import Page
 
 from app.reports import value_at
@@ -17,18 +16,18 @@ def opened(visitor) -> Page:
     return page
 
 
-@pytest.mark.parametrize("average", ["micro", "macro"])
-def test_every_figure_on_the_page_stands_in_a_file(visitor, evaluated, average):
+def test_every_figure_on_the_page_stands_in_a_file(visitor, evaluated):
     page = opened(visitor)
-    page.select_option("[data-compare=average]", average)
     script = "(cells) => cells.map((cell) => [cell.dataset.from, cell.querySelector('b')?.textContent])"
-    cells = page.locator("td[data-from]").evaluate_all(script)
-    assert len(cells) >= 12
-    for source, text in cells:
-        file, path = source.split("#")
-        assert average in path
-        root = evaluated.parent / file
-        assert text == f"{100 * value_at(json.loads(root.read_text()), path):.1f} %"
+    for average in ("micro", "macro"):
+        page.select_option("[data-compare=average]", average)
+        cells = page.locator("td[data-from]").evaluate_all(script)
+        assert len(cells) >= 12
+        for source, text in cells:
+            file, path = source.split("#")
+            assert average in path
+            root = evaluated.parent / file
+            assert text == f"{100 * value_at(json.loads(root.read_text()), path):.1f} %"
 
 
 def test_the_papers_own_figures_are_labelled(visitor):
@@ -41,6 +40,16 @@ def test_the_papers_own_figures_are_labelled(visitor):
         assert text == f"{value_at(json.loads(PAPER.read_text()), source.split('#')[1]):g} %"
     assert "own figures" in page.locator(".gjc-note").inner_text()
     assert page.locator("th.gjc-paper small").first.inner_text() == "the paper"
+
+
+def test_curves_are_folded_away_until_asked_for(visitor):
+    page = visitor("compare")
+    page.wait_for_selector("[data-table=headline] td b")
+    folded = page.locator(".gjc-folded")
+    assert folded.count() == 3
+    assert not any(folded.nth(i).is_visible() for i in range(3))
+    page.locator(".gjc-curves > summary").click()
+    page.wait_for_selector("#gj-roc .js-plotly-plot .main-svg", state="visible")
 
 
 def test_curves_for_any_attribute(visitor):
@@ -69,11 +78,11 @@ def test_the_screen_begins_with_words_and_pictures(visitor):
     page.wait_for_function("(before) => document.querySelector('.gjc-picture-row img').src !== before", arg=before)
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_nothing_is_wider_than_the_page(visitor, width):
+def test_nothing_is_wider_than_the_page(visitor):
     page = opened(visitor)
-    page.set_viewport_size({"width": width, "height": 844})
     page.wait_for_selector(".gjc-picture-row img")
     page.wait_for_selector("#gj-roc .js-plotly-plot .main-svg")
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert page.locator(".modebar:visible").count() == 0
+    for width in (1440, 1024, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_function("(width) => document.documentElement.scrollWidth <= width", arg=width)
+        assert page.locator(".modebar:visible").count() == 0, width

@@ -219,10 +219,10 @@ def test_models_stand_as_pictures(visit, tiny_bundle):
     assert f"of {tiny_bundle.support.total} training images" not in studio.text(".gj-badge")
 
 
-def test_a_spent_run_rests_and_goes_on(models: list[Path], new_context, tmp_path):
+def test_a_spent_run_rests_and_goes_on(models: list[Path], come, tmp_path):
     server = start_server(tmp_path / "log.txt", models, GIBBS_JEM_RUN_STEPS="3")
     try:
-        studio = Studio(new_context().new_page(), server.url).open(model="tiny", chains=4)
+        studio = come(server.url).open(model="tiny", chains=4)
         studio.wait_state("resting")
         studio.still()
         assert studio.step == 3
@@ -231,7 +231,7 @@ def test_a_spent_run_rests_and_goes_on(models: list[Path], new_context, tmp_path
         assert studio.text(".gj-message span") == "Paused, so that others get a turn."
         button.click()
         studio.settle()
-        studio.clean()
+        studio.leave()
     finally:
         stop_server(server)
 

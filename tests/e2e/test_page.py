@@ -64,7 +64,7 @@ def test_three_hints_that_never_come_back(visit):
     assert [text[:6] for text in texts] == ["1 of 3", "2 of 3", "3 of 3"]
     assert hints.is_hidden()
     studio.settle()
-    studio.page.reload()
+    studio.reload()
     studio.settle()
     assert hints.is_hidden()
 
@@ -73,7 +73,7 @@ def test_hints_can_be_skipped(visit):
     studio = visit(newcomer=True)
     studio.page.locator("[data-hint=skip]").click()
     studio.settle()
-    studio.page.reload()
+    studio.reload()
     studio.settle()
     assert studio.page.locator(".gj-hints").is_hidden()
 

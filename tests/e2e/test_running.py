@@ -92,7 +92,7 @@ def test_a_change_while_paused_runs(visit):
 
 def test_a_change_that_comes_when_the_pictures_have_just_arrived_is_not_lost(visit):
     """The run ends while the letter with the change is still on its way to it."""
-    studio = visit(speed=2, **{"with": ["Red"]})
+    studio = visit(speed=1, **{"with": ["Red"]})
     run = studio.store("run")
     studio.page.evaluate(
         """() => { const { store, onFrame } = window.gibbsJem, late = { ...window.gibbsJem.shown(), status: 'settled' };

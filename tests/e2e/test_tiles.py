@@ -53,7 +53,7 @@ def test_a_star_keeps_a_picture_for_the_next_visit(visit, by):
         use(studio, 0, "star", by)
         assert studio.page.locator(".gj-starred img").count() == stars
     assert studio.tile(0).locator("[data-tile=star]").get_attribute("aria-pressed") == "true"
-    studio.page.reload()
+    studio.reload()
     studio.until("() => document.querySelectorAll('.gj-starred img').length === 1")
     studio.page.locator(".gj-starred button").click()
     assert studio.page.locator(".gj-starred").is_hidden()

@@ -1,5 +1,7 @@
 """The calibration file against plain counting, and the density of a picture against finite differences."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -129,6 +131,18 @@ def test_a_picture_has_one_answer(tiny_bundle, tiny_dataset):
     assert torch.allclose(together, alone, atol=1e-6)
     x = torch.cat([(images[:1].float() + noise) / 256 for noise in calibration_draws(tiny_bundle)])
     assert torch.allclose(tiny_bundle.model.predict(x).mean(dim=0), together[0], atol=1e-6)
+
+
+def test_every_second_draw_may_be_mirrored(tiny_bundle, tiny_dataset):
+    images = tiny_dataset.tensors(np.arange(20))[0]
+    draws, model = calibration_draws(tiny_bundle), copy.deepcopy(tiny_bundle.model)
+    for weight in model.parameters():  # untrained, it hardly looks at the picture
+        weight.mul_(4)
+    for image, found in zip(images, mean_prediction(model, images, mirror=True), strict=True):
+        x = (image.float() + draws) / 256
+        seen = torch.stack([one.flip(-1) if i % 2 else one for i, one in enumerate(x)])
+        assert torch.allclose(model.predict(seen).mean(dim=0), found, atol=1e-6)
+    assert not torch.allclose(mean_prediction(model, images), mean_prediction(model, images, mirror=True), atol=1e-4)
 
 
 def calibration_draws(bundle) -> torch.Tensor:

@@ -69,10 +69,31 @@ def test_the_nearest_of_those_that_have_the_change_are_kept(
     far = torch.tensor([0.01, 0.3, 0.1, 0.2]).view(1, 4, 1, 1, 1)
     edited = (images[:1, None] * 0.5 + far).clamp(0, 1)
     before = images[:1] * 0.5
-    labels = torch.tensor([[0], [1], [1], [1]])
-    monkeypatch.setattr(editing, "seen_in", lambda bundle, x: labels)
-    kept = editing._nearest(tiny_levels, before, edited, torch.tensor([[1]]), 2)
-    assert torch.equal(kept[0], edited[0, [2, 3]])
+
+    def kept(*sure: float) -> torch.Tensor:
+        monkeypatch.setattr(tiny_levels.model, "predict", lambda x: torch.tensor(sure)[:, None])
+        return editing._nearest(tiny_levels, before, edited, torch.tensor([[1]]), 2)[0]
+
+    assert torch.equal(kept(0.4, 0.9, 0.6, 0.7), edited[0, [2, 3]])
+    assert torch.equal(kept(0.1, 0.2, 0.6, 0.3), edited[0, [2, 3]])  # one has it; then the surest of the others
+    assert torch.equal(kept(0.1, 0.4, 0.2, 0.3), edited[0, [1, 3]])  # none has it
+
+
+def test_only_what_changes_is_guided_gently_and_strongly(
+    tiny_levels: Bundle, images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict] = []
+    make = Bundle.sampler
+    monkeypatch.setattr(Bundle, "sampler", lambda bundle, settings: asked.append(settings) or make(bundle, settings))
+    edit(tiny_levels, images[:1], opposite(tiny_levels, images)[:1], level=1.0, guidance=4.0)
+    (settings,) = asked
+    unchanged, gentle, strong = settings["strengths"].split((2, 1, 1))  # two of the picture's own way, two edits
+    assert settings["guidance"] == 1.0
+    assert settings["margin"] == 0.0
+    assert (unchanged == 1).all()
+    assert (gentle[0, 0].item(), strong[0, 0].item()) == (4.0 * editing.PULLS[0], 4.0 * editing.PULLS[1])
+    assert (gentle[:, 1:] == 1).all()
+    assert (strong[:, 1:] == 1).all()
 
 
 def test_what_cannot_be_true_beside_the_change_goes(tiny_levels: Bundle) -> None:

@@ -1,6 +1,7 @@
 """One picture predicted: the numbers are those of the calibration file, the gate speaks where it can tell."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -44,6 +45,13 @@ def test_probabilities_are_the_mean_over_eight_fixed_draws(tiny_bundle: Bundle, 
     found = predict(tiny_bundle, stored)
     assert torch.allclose(torch.tensor(found.probabilities), expected, atol=1e-6)
     assert predict(tiny_bundle, stored) == found  # a picture has one answer
+
+
+def test_half_of_the_draws_are_mirrored_where_the_data_allow_it(tiny_bundle: Bundle, tiny_dataset: Dataset) -> None:
+    stored = picture(tiny_dataset)
+    flips = replace(tiny_bundle, config=tiny_bundle.config | {"data": tiny_bundle.config["data"] | {"flips": True}})
+    expected = mean_prediction(tiny_bundle.model, stored[None], mirror=True)[0]
+    assert torch.allclose(torch.tensor(predict(flips, stored).probabilities), expected, atol=1e-6)
 
 
 def test_a_pil_picture_gives_what_its_bytes_give(tiny_bundle: Bundle, tiny_dataset: Dataset) -> None:

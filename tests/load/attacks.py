@@ -41,6 +41,8 @@ NAMED = ("run/predict", "api/steer", "call/synthesize", "call/predict", "call/v2
 ATTACKS = ("brackets", "sessions", "greed", "hang-up", "files", "deaf")
 KINDS = ("synthesize", "keep-the-best")
 AT_ONCE = 8  # of the attacker's requests
+PICTURES_AT_ONCE = 24  # from each of two addresses: more than one may have under way
+IMPATIENCE = 0.2  # seconds that who sends pictures waits after a refusal, whatever it says
 HEAD = b"POST /gradio_api/queue/join HTTP/1.1\r\nHost: x\r\nContent-Length: 26000000\r\n\r\n"
 ENDLESS = HEAD + b'{"data":["' + b"A" * 9_000
 
@@ -80,14 +82,17 @@ def throw_at(url: str, path: str, body: bytes) -> str:
 
 
 async def sessions(setup: Setup, report: Report, count: int, endless: int) -> None:
-    """Pictures of 1,200 x 900 pixels, each under a new name; a guest's run must lose no frame."""
+    """Pictures of 1,200 x 900 pixels, each under a new name; a guest's run must lose no frame.
+
+    Far more come than can be looked at: most must be refused at once, or this takes an hour.
+    """
     noise = np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8)
     target = io.BytesIO()
     Image.fromarray(noise).resize((1200, 900)).save(target, "JPEG", quality=70)
     asked = {"order": 1, "data": base64.b64encode(target.getvalue()).decode(), "model": setup.model}
     async with new_http(setup.server.url, GUEST) as http:  # what is loaded with the first picture is not the attack's
         _ = [value async for value in Tab(http, setup.events).stream("show", asked)]
-    before, sizes, statuses = memory(setup.server.process.pid), [0.0], Counter()
+    before, sizes, statuses, began = memory(setup.server.process.pid), [0.0], Counter(), time.monotonic()
     numbers = iter(range(count))
 
     async def send(http: httpx.AsyncClient) -> None:
@@ -98,14 +103,14 @@ async def sessions(setup: Setup, report: Report, count: int, endless: int) -> No
                 statuses[reply["kind"]] += 1
             except Refused as refused:
                 statuses[f"status {refused.status}"] += 1
-                await asyncio.sleep(min(refused.wait, 1.0))
+                await asyncio.sleep(IMPATIENCE)
             sizes.append(memory(setup.server.process.pid))
 
     # From two addresses: one alone never holds both places in which pictures are looked at.
     first, second = (new_http(setup.server.url, address) for address in (ATTACKER, ACCOMPLICE))
     async with hanging(setup, endless), live(setup) as frames, first, second:
-        await asyncio.gather(*(send(http) for http in (first, second) for _ in range(AT_ONCE)))
-    report.rows["sessions: answers"] = str(dict(statuses))
+        await asyncio.gather(*(send(http) for http in (first, second) for _ in range(PICTURES_AT_ONCE)))
+    report.rows["sessions: answers"] = f"{dict(statuses)} in {time.monotonic() - began:.0f} s"
     report.rows["sessions: live runs of a guest that ended well"] = str(len(frames))
     if not frames or not all(frames):
         report.bad.append("a guest's live run lost frames")

@@ -64,9 +64,10 @@ async def deaf(setup: Setup, report: Report) -> None:
     before, files_before, sizes = memory(pid), open_files(pid), [0.0]
     script = f"GET {largest_script()} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
     async with guest(setup) as took:
-        wires = [await asyncio.to_thread(ask_and_never_read, port, PAGE * 40) for _ in range(DEAF // 2)]
+        # The runs first: with the others the attacker has more connections than it may have, and is hung up on.
+        wires = await unwatched_runs(setup, port)
+        wires += [await asyncio.to_thread(ask_and_never_read, port, PAGE * 40) for _ in range(DEAF // 2)]
         wires += [await asyncio.to_thread(ask_and_never_read, port, script) for _ in range(DEAF // 2)]
-        wires += await unwatched_runs(setup, port)
         opened = open_files(pid) - files_before
         for _ in range(PATIENCE):
             await asyncio.sleep(1)
@@ -91,11 +92,12 @@ def ask_and_never_read(port: int, request: bytes) -> socket.socket:
 
 
 async def unwatched_runs(setup: Setup, port: int) -> list[socket.socket]:
+    """Few chains, so that many frames pile up: what a large grid takes to compute is not what is measured here."""
     wires = []
     async with new_http(setup.server.url, ATTACKER) as http:
         for _ in range(8):
             tab = Tab(http, setup.events)
-            body = tab.body("run", setup.letter("run", chains=64, speed=0, steps=1000))
+            body = tab.body("run", setup.letter("run", chains=8, speed=0, steps=1000))
             with contextlib.suppress(Refused):
                 await tab.post("queue/join", json.dumps(body))
             listen = f"GET /gradio_api/queue/data?session_hash={tab.session} HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -1,10 +1,10 @@
-"""Many visitors at once: python tests/load/visitors.py [--visitors 200] [--minutes 3] [--model DIR] [--threads 1].
+"""Many visitors at once: python tests/load/visitors.py [--visitors 200] [--minutes 3] [--rounds 1] [--model DIR].
 
 Each opens the page, runs chains from a seed of its own, goes on from where they were, steers, sometimes sends a
 picture, pauses, leaves (now and then in the middle of a run) and comes back; ten share an address. Where the server is
 full it must say so at once, with how long to wait. Prints one table; the exit code is 1 when a run was lost, when
 chains or frames were another visitor's, when a refusal took longer than --patience seconds, on a traceback in the
-server's log, or when the memory afterwards is more than --growth percent above that of the warmed server before.
+server's log, or when the memory after a round is more than --growth percent above that of the warmed server before.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -249,27 +250,30 @@ async def models_of(server: Server) -> dict[str, list[str]]:
 
 
 def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
-    """Let the visitors in, twice: to warm the server, then to count. Whether all is well comes last."""
+    """Let the visitors in: once to warm the server, then round after round. Whether all is well comes last."""
     settings = requests(args.visitors, asyncio.run(models_of(server)))
     expected = reference(settings, args.model, args.threads)
-    warm, _ = asyncio.run(crowd(server, settings, expected, 0))
-    time.sleep(args.idle + SETTLING)
-    before, began = memory(server.process.pid), time.monotonic()
-    figures, sizes = asyncio.run(crowd(server, settings, expected, 60 * args.minutes))
-    took = time.monotonic() - began
-    time.sleep(args.idle + SETTLING)
-    after = memory(server.process.pid)
-    growth = 100 * (after / before - 1)
-    figures.lost, figures.crossed = warm.lost + figures.lost, warm.crossed + figures.crossed
+    figures, resting, peak, slow, untold = Figures(), [], 0.0, [], 0
+    for seconds in [0.0] + [60 * args.minutes] * args.rounds:
+        lost, crossed, began = figures.lost, figures.crossed, time.monotonic()
+        figures, sizes = asyncio.run(crowd(server, settings, expected, seconds))
+        figures.lost, figures.crossed = lost + figures.lost, crossed + figures.crossed
+        slow, untold = slow + [took for took in figures.told if took > args.patience], untold + figures.untold
+        took, peak = time.monotonic() - began, max(peak, *sizes)
+        time.sleep(args.idle + SETTLING)
+        resting.append(memory(server.process.pid))
+    growth = [100 * (after / before - 1) for before, after in pairwise(resting)]
     tracebacks = server.log().count("Traceback (most recent call last)")
-    slow = [took for took in figures.told if took > args.patience]
-    trouble = figures.lost or figures.crossed or tracebacks or slow or figures.untold
-    good = not trouble and figures.finished > 0 and growth <= args.growth
-    return figures, table(args, figures, took, tracebacks, (before, max(sizes), after, growth)), good
+    trouble = figures.lost or figures.crossed or tracebacks or slow or untold
+    good = not trouble and figures.finished > 0 and max(growth) <= args.growth
+    rows = table(args, figures, took, tracebacks)
+    rows["memory at rest, before and after each round"] = " / ".join(f"{size:.0f}" for size in resting) + " MB"
+    rows["its growth in each, and the peak"] = ", ".join(f"{one:+.1f} %" for one in growth) + f"; {peak:.0f} MB"
+    return figures, rows, good
 
 
-def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: int, sizes: tuple) -> dict:
-    before, peak, after, growth = sizes
+def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: int) -> dict:
+    """Of the last round; what was lost or crossed of all."""
     return {
         "visitors": args.visitors,
         "visits": figures.visits,
@@ -286,7 +290,6 @@ def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: i
         "uploads": len(figures.uploads),
         "upload to answer, p50 / p95 / most": percentiles(figures.uploads),
         "tracebacks in the log": tracebacks,
-        "memory before / peak / after": f"{before:.0f} / {peak:.0f} / {after:.0f} MB ({growth:+.1f} %)",
     }
 
 
@@ -298,10 +301,11 @@ def options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visitors", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--rounds", type=int, default=1, help="of so many minutes, one after another")
     parser.add_argument("--model", action="append", default=[], help="a model besides the bundled ones")
     parser.add_argument("--threads", type=int, default=1, help="of the server and of the reference")
     parser.add_argument("--idle", type=int, default=30, help="seconds after which the server forgets who has left")
-    parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise")
+    parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise in a round")
     parser.add_argument("--patience", type=float, default=6, help="seconds in which a refusal must have come")
     parser.add_argument("--reference", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(words)
@@ -321,7 +325,7 @@ def main(words: list[str]) -> int:
         finally:
             stop_server(server)
     for name, value in rows.items():
-        print(f"{name:38}{value}")
+        print(f"{name:46}{value}")
     return 0 if good else 1
 
 

@@ -7,7 +7,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from jem_core.data import avatars
 
-TRAIN, TEST, EPOCHS, BATCH = 2400, 400, 8, 32
+TRAIN, TEST, EPOCHS, BATCH = 1200, 400, 6, 20
 
 
 def small_net(attributes: int) -> nn.Sequential:
@@ -24,7 +24,7 @@ def test_a_small_classifier_reads_the_labels() -> None:
     torch.manual_seed(0)
     net = small_net(len(avatars.NAMES))
     optimizer = torch.optim.Adam(net.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, EPOCHS * (TRAIN // BATCH))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, EPOCHS * (TRAIN // BATCH))
     for _ in range(EPOCHS):
         for batch in torch.randperm(TRAIN).split(BATCH):
             loss = binary_cross_entropy_with_logits(net(x[batch]), y[batch])
