@@ -104,5 +104,5 @@ class _SiluSlope(torch.autograd.Function):
         (gg,) = gradients
         g, x = ctx.saved_tensors
         s = torch.sigmoid(x)
-        curve = (1 - 2 * s).mul_(x).add_(2).mul_(s)
-        return aten.silu_backward(gg, x), curve.mul_(s.neg_().add_(1)).mul_(g).mul_(gg)
+        inner = torch.addcmul(x + 2, x, s, value=-2).mul_(g).mul_(gg)
+        return aten.silu_backward(gg, x), aten.sigmoid_backward(inner, s)
