@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app import answers, api, reports, static, uploads
 from app import parameters as p
-from app.catalog import LABELS, Entry
+from app.catalog import LABELS, OBJECTIVES, Entry
 from app.gradio_inside import queue_of, running, sent, served_blocks
 from app.mailbox import Mailbox
 from app.runtime import current
@@ -79,7 +79,10 @@ def hello() -> dict:
 
 def _model_facts(entry: Entry) -> dict:
     rivals = {name: list(entry.data.rivals(name)) for name in entry.attributes}
-    title = f"{LABELS.get(entry.data.source, entry.data.title)}: {entry.title}"
+    label = LABELS.get(entry.data.source, entry.data.title)
+    kind = OBJECTIVES.get(entry.objective, entry.objective)
+    ours = entry.name.startswith(entry.data.source)  # one of a family; else its own name says more
+    title = f"{label}: {kind if ours else entry.title}"
     return {"name": entry.name, "title": title, "levels": entry.levels, "rivals": rivals}
 
 

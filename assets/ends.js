@@ -62,8 +62,9 @@ export function showPath(reply) {
   animation = reply.animation;
   const words = `From ${reply.from} to ${reply.to}`;
   const strip = make('img', { class: 'gj-strip', src: reply.strip, alt: `${words}, in ${reply.n} pictures` });
+  const box = make('div', { class: 'gj-strip-box', tabindex: '0', role: 'group', 'aria-label': words }, strip);
   const moving = make('img', { class: 'gj-moving', src: reply.animation, alt: `${words}, moving` });
-  find('.gj-path-shown').replaceChildren(strip, ...(stillness() ? [] : [moving]));
+  find('.gj-path-shown').replaceChildren(box, ...(stillness() ? [] : [moving]));
   find('[data-take=path]').hidden = false;
   paintEnds();
 }

@@ -29,23 +29,32 @@ export function mountEdit({ find, act, photo, request }) {
   }
 
   function paintChips() {
-    const rows = [...photo.reply.rows].sort((a, b) => a.label.localeCompare(b.label));
-    const groups = [
-      ['Add', 'with', rows.filter((row) => row.p <= 0.5)],
-      ['Remove', 'without', rows.filter((row) => row.p > 0.5)],
-    ];
-    const nodes = groups.flatMap(([title, key, list]) => {
-      if (!list.length) return [];
-      const chips = list.map((row) => {
-        const on = edit[key].includes(row.name);
-        const onclick = () => toggle(key, row.name);
-        const mark = make('i', { 'aria-hidden': 'true' });
-        const head = { type: 'button', class: 'gj-chip', 'data-name': row.name, 'aria-pressed': String(on), onclick };
-        return make('button', { ...head, 'data-state': on ? key : 'free' }, mark, row.label);
-      });
-      return [make('div', { class: 'gj-group' }, make('h3', {}, title), make('div', {}, ...chips))];
+    const choices = photo.reply.rows.map(choice).sort((a, b) => a.label.localeCompare(b.label));
+    const nodes = ['Add', 'Remove'].flatMap((title) => {
+      const chips = choices.filter((one) => one.title === title).map(chip);
+      return chips.length ? [make('div', { class: 'gj-group' }, make('h3', {}, title), make('div', {}, ...chips))] : [];
     });
     find('.gjp-chips').replaceChildren(...nodes);
+  }
+
+  /** What a visitor may change about one attribute. Who has "No beard" may add one, not remove it. */
+  function choice({ name, label, p }) {
+    const [, none, rest] = /^(No )?(.*)$/.exec(label);
+    const has = p > 0.5;
+    return {
+      name,
+      key: has ? 'without' : 'with',
+      label: none ? rest[0].toUpperCase() + rest.slice(1) : label,
+      title: has === Boolean(none) ? 'Add' : 'Remove',
+    };
+  }
+
+  function chip({ key, name, label }) {
+    const on = edit[key].includes(name);
+    const mark = make('i', { 'aria-hidden': 'true' });
+    const head = { type: 'button', class: 'gj-chip', 'data-name': name, 'aria-pressed': String(on) };
+    const onclick = () => toggle(key, name);
+    return make('button', { ...head, 'data-state': on ? key : 'free', onclick }, mark, label);
   }
 
   function toggle(key, name) {

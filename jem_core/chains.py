@@ -122,9 +122,8 @@ class Chains:
         memory = self.memory
         if memory.place >= len(memory.plan):
             memory.plan, memory.place = memory.cycle, 0
-        step, state = memory.plan[memory.place], self._augmented(memory.state)
-        if step.sigma > state.level:
-            state = lift(state, step.sigma, memory.randomness)
+        step = memory.plan[memory.place]
+        state = self._lifted(self._augmented(memory.state), step)
         moved, info = self.kernel.step(state, step, memory.randomness)
         memory.place += 1
         self._keep(moved, info)
@@ -136,10 +135,8 @@ class Chains:
         if half == "labels":
             state, info = self.kernel.resample_labels(memory.state, memory.randomness)
         else:
-            step, state = self.next_step, memory.state
-            if step.sigma > state.level:
-                state = lift(state, step.sigma, memory.randomness)
-            state, info = self.kernel.langevin(state, step, memory.randomness)
+            step = self.next_step
+            state, info = self.kernel.langevin(self._lifted(memory.state, step), step, memory.randomness)
             memory.place += 1
         self._keep(state, info)
         return info
@@ -233,6 +230,9 @@ class Chains:
         if every and state.step and state.step % every == 0:
             return state._replace(x=augment_chains(state.x, self.memory.randomness, flip=False))
         return state
+
+    def _lifted(self, state: ChainState, step: Step) -> ChainState:
+        return lift(state, step.sigma, self.memory.randomness) if step.sigma > state.level else state
 
     def _keep(self, state: ChainState, info: StepInfo) -> None:
         self.memory.state, self.memory.info = self._unless_frozen(state, self.memory.state), info

@@ -16,6 +16,7 @@ from jem_core.data.source import Source, random_split
 from jem_core.gaussian import LowRankGaussian
 from jem_core.networks.paper import PaperModel
 from jem_core.networks.residual import ResidualModel
+from tests.jem_core.loopback_hub import LoopbackHub
 
 HERE = Path(__file__).parent
 # What `--quick` (make test-quick) runs of the app; of jem_core it runs all but the files that take longest.
@@ -100,6 +101,12 @@ def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return write_dataset(tmp_path_factory.mktemp("data") / "tiny", source, [parse("Red + Striped")])
 
 
+def written(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    directory = tmp_path_factory.mktemp("models") / bundle.name
+    bundle.write(directory)
+    return Bundle.read(directory)
+
+
 @pytest.fixture(scope="session")
 def tiny_bundle(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A complete model directory of a small net with random weights (untrained: it knows nothing)."""
@@ -116,27 +123,29 @@ def tiny_bundle(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory)
         buffer=buffer,
         support=tiny_dataset.support(),
     )
-    directory = tmp_path_factory.mktemp("models") / "tiny"
-    bundle.write(directory)
-    return Bundle.read(directory)
+    return written(bundle, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def tiny_levels(tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+def tiny_levels(tiny_bundle: Bundle, tiny_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """The same with noise levels: a small residual net with random weights."""
     torch.manual_seed(0)
-    images, labels = tiny_dataset.tensors(tiny_dataset.indices("train"))
-    bundle = Bundle(
+    bundle = replace(
+        tiny_bundle,
         name="tiny-levels",
         config={"objective": "denoising", "data": tiny_dataset.info, "sampling": {"steps": 6, "guidance": 2.0}},
         model=ResidualModel(TINY_NAMES, image_size=32, **TINY_NET),
-        gaussian=LowRankGaussian.fit(images, labels, rank=8),
         buffer=None,
-        support=tiny_dataset.support(),
     )
-    directory = tmp_path_factory.mktemp("models") / "tiny-levels"
-    bundle.write(directory)
-    return Bundle.read(directory)
+    return written(bundle, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[LoopbackHub]:
+    hub = LoopbackHub()
+    hub.start()
+    yield hub
+    hub.stop()
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +158,4 @@ def tiny_rival(tiny_bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) ->
         config={**tiny_bundle.config, "objective": "jem"},
         model=PaperModel(TINY_NAMES, image_size=32, width=4),
     )
-    directory = tmp_path_factory.mktemp("rivals") / "tiny-jem"
-    bundle.write(directory)
-    return Bundle.read(directory)
+    return written(bundle, tmp_path_factory)

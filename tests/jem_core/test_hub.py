@@ -19,17 +19,9 @@ Load = Callable[[str], dict]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[LoopbackHub]:
-    server = LoopbackHub()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def load(server: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
+def load(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
     """`jem_core.load` in a process whose Hub is the loopback one and whose cache is empty."""
-    settings = {"HF_ENDPOINT": server.url, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(tmp_path_factory.mktemp("hf"))}
+    settings = {"HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(tmp_path_factory.mktemp("hf"))}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.jem_core.hub_client"],
         stdin=subprocess.PIPE,
@@ -59,22 +51,22 @@ def files(tiny_bundle: Bundle) -> Files:
 
 
 @pytest.fixture
-def faults(server: LoopbackHub) -> Iterator[dict[str, str]]:
-    yield server.faults
-    server.faults.clear()
+def faults(hub: LoopbackHub) -> Iterator[dict[str, str]]:
+    yield hub.faults
+    hub.faults.clear()
 
 
 @pytest.fixture
-def dead_network(server: LoopbackHub) -> Iterator[Callable[[], None]]:
+def dead_network(hub: LoopbackHub) -> Iterator[Callable[[], None]]:
     stopped = []
 
     def stop() -> None:
-        server.stop()
+        hub.stop()
         stopped.append(True)
 
     yield stop
     if stopped:
-        server.start()
+        hub.start()
 
 
 def with_config(files: Files, /, **changes: object) -> Files:
@@ -85,9 +77,9 @@ def weight_sum(bundle: Bundle) -> float:
     return sum(float(weight.double().sum()) for weight in bundle.model.parameters())
 
 
-def test_load_by_id_and_by_revision(server: LoopbackHub, load: Load, files: Files, tiny_bundle: Bundle) -> None:
-    first = server.commit("me/history", files)
-    second = server.commit("me/history", with_config(files, name="renamed"))
+def test_load_by_id_and_by_revision(hub: LoopbackHub, load: Load, files: Files, tiny_bundle: Bundle) -> None:
+    first = hub.commit("me/history", files)
+    second = hub.commit("me/history", with_config(files, name="renamed"))
     newest = load("hf-hub:me/history")
     assert (newest["commit"], newest["model"]) == (second, "renamed")
     assert newest["weights"] == weight_sum(tiny_bundle)
@@ -95,20 +87,20 @@ def test_load_by_id_and_by_revision(server: LoopbackHub, load: Load, files: File
     assert (older["commit"], older["model"]) == (first, "tiny")
 
 
-def test_progress_counts_every_byte(server: LoopbackHub, load: Load, files: Files) -> None:
-    server.commit("me/progress", files)
+def test_progress_counts_every_byte(hub: LoopbackHub, load: Load, files: Files) -> None:
+    hub.commit("me/progress", files)
     steps = load("hf-hub:me/progress")["progress"]
     total = sum(facts["size"] for facts in json.loads(files["config.json"])["files"].values())
     assert steps[-1] == [total, total]
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
 
 
-def test_a_cached_commit_needs_no_request(server: LoopbackHub, load: Load, files: Files) -> None:
-    commit = server.commit("me/pinned", files)
+def test_a_cached_commit_needs_no_request(hub: LoopbackHub, load: Load, files: Files) -> None:
+    commit = hub.commit("me/pinned", files)
     assert load(f"hf-hub:me/pinned@{commit}")["commit"] == commit
-    server.log.clear()
+    hub.log.clear()
     assert load(f"hf-hub:me/pinned@{commit}")["commit"] == commit
-    assert server.log == []
+    assert hub.log == []
 
 
 def test_wrong_id(load: Load) -> None:
@@ -116,28 +108,28 @@ def test_wrong_id(load: Load) -> None:
 
 
 @pytest.mark.parametrize("revision", ["v2", "0" * 40])
-def test_wrong_revision(server: LoopbackHub, load: Load, files: Files, revision: str) -> None:
-    server.commit("me/revisions", files)
+def test_wrong_revision(hub: LoopbackHub, load: Load, files: Files, revision: str) -> None:
+    hub.commit("me/revisions", files)
     expected = f"The model me/revisions on the Hub has no revision '{revision}'."
     assert load(f"hf-hub:me/revisions@{revision}")["error"] == expected
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "support.safetensors"])
-def test_missing_file(server: LoopbackHub, load: Load, files: Files, name: str) -> None:
+def test_missing_file(hub: LoopbackHub, load: Load, files: Files, name: str) -> None:
     repo = f"me/without-{name.split('.')[0]}"
-    server.commit(repo, {key: value for key, value in files.items() if key != name})
+    hub.commit(repo, {key: value for key, value in files.items() if key != name})
     assert load(f"hf-hub:{repo}")["error"] == f"The model {repo} on the Hub lacks the file {name}."
 
 
-def test_truncated_file(server: LoopbackHub, load: Load, files: Files) -> None:
+def test_truncated_file(hub: LoopbackHub, load: Load, files: Files) -> None:
     size = len(files["model.safetensors"])
-    server.commit("me/truncated", files | {"model.safetensors": files["model.safetensors"][:-7]})
+    hub.commit("me/truncated", files | {"model.safetensors": files["model.safetensors"][:-7]})
     expected = f"The model's file model.safetensors has {size - 7} bytes; its config says {size}."
     assert load("hf-hub:me/truncated")["error"] == expected
 
 
-def test_transfer_that_breaks_off(server: LoopbackHub, load: Load, files: Files, faults: dict[str, str]) -> None:
-    server.commit("me/cut", files)
+def test_transfer_that_breaks_off(hub: LoopbackHub, load: Load, files: Files, faults: dict[str, str]) -> None:
+    hub.commit("me/cut", files)
     faults["model.safetensors"] = "cut"
     error = load("hf-hub:me/cut")["error"]
     assert error.startswith("The Hub did not deliver model.safetensors of hf-hub:me/cut (")
@@ -146,24 +138,24 @@ def test_transfer_that_breaks_off(server: LoopbackHub, load: Load, files: Files,
     assert load("hf-hub:me/cut")["model"] == "tiny"
 
 
-def test_longer_file_is_not_taken(server: LoopbackHub, load: Load, files: Files) -> None:
+def test_longer_file_is_not_taken(hub: LoopbackHub, load: Load, files: Files) -> None:
     size = len(files["model.safetensors"])
-    server.commit("me/longer", files | {"model.safetensors": files["model.safetensors"] + b"\0" * 9})
+    hub.commit("me/longer", files | {"model.safetensors": files["model.safetensors"] + b"\0" * 9})
     expected = f"The Hub offers {size + 9:,} bytes as model.safetensors; expected at most {size:,}."
     assert load("hf-hub:me/longer")["error"] == expected
 
 
-def test_tampered_file(server: LoopbackHub, load: Load, files: Files) -> None:
+def test_tampered_file(hub: LoopbackHub, load: Load, files: Files) -> None:
     changed = bytearray(files["model.safetensors"])
     changed[-1] ^= 1
-    server.commit("me/tampered", files | {"model.safetensors": bytes(changed)})
+    hub.commit("me/tampered", files | {"model.safetensors": bytes(changed)})
     expected = "The model's file model.safetensors was altered: its hash is not the one in its config."
     assert load("hf-hub:me/tampered")["error"] == expected
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_damaged_cache_is_renewed(server: LoopbackHub, load: Load, files: Files, pinned: bool) -> None:
-    commit = server.commit("me/damaged", files)
+def test_damaged_cache_is_renewed(hub: LoopbackHub, load: Load, files: Files, pinned: bool) -> None:
+    commit = hub.commit("me/damaged", files)
     name = f"hf-hub:me/damaged@{commit}" if pinned else "hf-hub:me/damaged"
     load(name)
     cached = load.cache / "models--me--damaged" / "snapshots" / commit / "model.safetensors"
@@ -172,10 +164,8 @@ def test_damaged_cache_is_renewed(server: LoopbackHub, load: Load, files: Files,
     assert cached.read_bytes() == files["model.safetensors"]
 
 
-def test_dead_network_with_cache(
-    server: LoopbackHub, load: Load, files: Files, dead_network: Callable[[], None]
-) -> None:
-    commit = server.commit("me/kept", files)
+def test_dead_network_with_cache(hub: LoopbackHub, load: Load, files: Files, dead_network: Callable[[], None]) -> None:
+    commit = hub.commit("me/kept", files)
     load("hf-hub:me/kept")
     dead_network()
     answer = load("hf-hub:me/kept")
@@ -192,8 +182,8 @@ def test_dead_network_without_cache(load: Load, dead_network: Callable[[], None]
     assert error.endswith("), and the cache holds no good copy.")
 
 
-def test_silent_network(server: LoopbackHub, load: Load, files: Files, faults: dict[str, str]) -> None:
-    commit = server.commit("me/silent", files)
+def test_silent_network(hub: LoopbackHub, load: Load, files: Files, faults: dict[str, str]) -> None:
+    commit = hub.commit("me/silent", files)
     load("hf-hub:me/silent")
     faults["config.json"] = "silent"
     assert load("hf-hub:me/silent")["commit"] == commit
@@ -201,14 +191,14 @@ def test_silent_network(server: LoopbackHub, load: Load, files: Files, faults: d
 
 
 def test_broken_update_leaves_the_older_copy(
-    server: LoopbackHub, load: Load, files: Files, faults: dict[str, str]
+    hub: LoopbackHub, load: Load, files: Files, faults: dict[str, str]
 ) -> None:
-    older = server.commit("me/update", files)
+    older = hub.commit("me/update", files)
     load("hf-hub:me/update")
     buffer = files["buffer.safetensors"] + b" "
     table = json.loads(files["config.json"])["files"]
     table["buffer.safetensors"] = {"size": len(buffer), "sha256": "0" * 64}
-    server.commit("me/update", with_config(files, files=table) | {"buffer.safetensors": buffer})
+    hub.commit("me/update", with_config(files, files=table) | {"buffer.safetensors": buffer})
     faults["buffer.safetensors"] = "cut"
     assert load("hf-hub:me/update")["commit"] == older
 
@@ -240,39 +230,39 @@ def trap(tmp_path: Path) -> tuple[bytes, Path]:
     ],
 )
 def test_pickle_in_the_list_is_never_asked_for(
-    server: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path], name: str, sentence: str
+    hub: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path], name: str, sentence: str
 ) -> None:
     data, trace = trap
     repo = f"me/listed-{len(name)}"
     table = json.loads(files["config.json"])["files"] | {name: {"size": len(data), "sha256": "0" * 64}}
-    server.commit(repo, with_config(files, files=table) | {name: data})
+    hub.commit(repo, with_config(files, files=table) | {name: data})
     assert load(f"hf-hub:{repo}")["error"].endswith(sentence)
-    assert not server.asked_for(name.split("/")[-1])
+    assert not hub.asked_for(name.split("/")[-1])
     assert not trace.exists()
 
 
 def test_pickle_instead_of_weights_is_never_asked_for(
-    server: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path]
+    hub: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path]
 ) -> None:
     """Where PyTorchModelHubMixin would fall back to pytorch_model.bin."""
     data, trace = trap
     del files["model.safetensors"]
-    server.commit("me/pickle-only", files | {"pytorch_model.bin": data})
+    hub.commit("me/pickle-only", files | {"pytorch_model.bin": data})
     expected = "The model me/pickle-only on the Hub lacks the file model.safetensors."
     assert load("hf-hub:me/pickle-only")["error"] == expected
-    assert not server.asked_for("pytorch_model.bin")
+    assert not hub.asked_for("pytorch_model.bin")
     assert not trace.exists()
 
 
 def test_pickle_under_the_name_of_weights(
-    server: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path], tmp_path: Path
+    hub: LoopbackHub, load: Load, files: Files, trap: tuple[bytes, Path], tmp_path: Path
 ) -> None:
     """Its author has given it the right size and hash: the file arrives, and safetensors refuses it."""
     data, trace = trap
     data += b"\0" * len(files["model.safetensors"])
     (tmp_path / "renamed").write_bytes(data)
     table = json.loads(files["config.json"])["files"] | {"model.safetensors": file_facts(tmp_path / "renamed")}
-    server.commit("me/renamed", with_config(files, files=table) | {"model.safetensors": data})
+    hub.commit("me/renamed", with_config(files, files=table) | {"model.safetensors": data})
     error = load("hf-hub:me/renamed")["error"]
     assert error.startswith("model.safetensors does not hold the weights that config.json describes: ")
     assert not trace.exists()

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,14 +31,6 @@ def finished(tiny_bundle: Bundle, tmp_path: Path) -> Path:
     return directory
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[LoopbackHub]:
-    server = LoopbackHub()
-    server.start()
-    yield server
-    server.stop()
-
-
 def arguments(directory: Path, repository: str = "me/model", *more: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     publish.add_arguments(parser)
@@ -55,10 +46,10 @@ def in_process(code: list[str], url: str, home: Path) -> subprocess.CompletedPro
     )
 
 
-def test_publish_then_load_by_id(server: LoopbackHub, finished: Path, tiny_bundle: Bundle, tmp_path: Path) -> None:
-    done = in_process(["-m", "train", "publish", str(finished), "me/model", "--push"], server.url, tmp_path)
+def test_publish_then_load_by_id(hub: LoopbackHub, finished: Path, tiny_bundle: Bundle, tmp_path: Path) -> None:
+    done = in_process(["-m", "train", "publish", str(finished), "me/model", "--push"], hub.url, tmp_path)
     assert done.returncode == 0, done.stderr
-    ((commit, files),) = server.repositories["me/model"]
+    ((commit, files),) = hub.repositories["me/model"]
     assert f"hf-hub:me/model@{commit}" in done.stdout
     binary = {"model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"}
     assert set(files) == binary | {"config.json", "evaluation.json", "README.md", "samples.png"}
@@ -66,20 +57,20 @@ def test_publish_then_load_by_id(server: LoopbackHub, finished: Path, tiny_bundl
     assert listed == {name: file_facts(finished / name) for name in binary | {"evaluation.json", "samples.png"}}
 
     look = "import jem_core; b = jem_core.load('hf-hub:me/model'); print(b.evaluation, b.directory.name, b.names)"
-    loaded = in_process(["-c", look], server.url, tmp_path)
+    loaded = in_process(["-c", look], hub.url, tmp_path)
     assert loaded.stdout.strip() == f"{{'accuracy': 0.9}} {commit} {tiny_bundle.names}", loaded.stderr
 
 
-def test_push_to_hub_then_load_by_id(server: LoopbackHub, finished: Path, tmp_path: Path) -> None:
+def test_push_to_hub_then_load_by_id(hub: LoopbackHub, finished: Path, tmp_path: Path) -> None:
     """The same from Python: the commit that `push_to_hub` names is the one that loads."""
     push = f"import jem_core; print(jem_core.load({str(finished)!r}).push_to_hub('me/from-python'))"
-    pushed = in_process(["-c", push], server.url, tmp_path)
+    pushed = in_process(["-c", push], hub.url, tmp_path)
     assert pushed.returncode == 0, pushed.stderr
-    ((commit, files),) = server.repositories["me/from-python"]
+    ((commit, files),) = hub.repositories["me/from-python"]
     assert pushed.stdout.strip() == commit
     assert "checkpoint.pt" not in files
     look = f"import jem_core; print(jem_core.load('hf-hub:me/from-python@{commit}').evaluation)"
-    assert in_process(["-c", look], server.url, tmp_path).stdout == "{'accuracy': 0.9}\n"
+    assert in_process(["-c", look], hub.url, tmp_path).stdout == "{'accuracy': 0.9}\n"
 
 
 def test_only_a_written_model_is_pushed(finished: Path) -> None:
