@@ -24,8 +24,8 @@ def choose(picture: Picture) -> str:
 def choose_and_read(picture: Picture) -> tuple[str, Reading | None]:
     """The model that a picture is for, and how typical it was found if that was asked: it takes as long as the answers.
 
-    A drawn avatar is known, a face is found, anything else is where it is typical. A face that the model of faces finds
-    strange, such as a drawn one, goes where it is typical too, if anywhere.
+    A drawn avatar is known, a face is found, anything else goes where it is most typical, but not to a model of
+    faces. A face that the model of faces finds strange, such as a drawn one, goes where it is typical too, if anywhere.
     """
     entries = _candidates()
     first = next(iter(current().catalog.attributes()))
@@ -33,8 +33,9 @@ def choose_and_read(picture: Picture) -> tuple[str, Reading | None]:
         return next((entry.name for entry in entries if entry.data.drawn), first), None
     of_faces = next((entry for entry in entries if entry.data.faces), None)
     found = of_faces if of_faces and picture.find_faces() else None
+    likely = [found] if found else [entry for entry in entries if not entry.data.faces] or entries
     readings = {}
-    for entry in [found] if found else entries:
+    for entry in likely:
         readings[entry.name] = _reading(picture, entry)
     if found and (readings[found.name] is None or readings[found.name].verdict != "unlike"):
         return found.name, readings[found.name]

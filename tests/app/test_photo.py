@@ -249,6 +249,7 @@ def entry(name: str, distance: float | None, **data: object) -> SimpleNamespace:
         (uploads.Picture(red(), faces=["a face"]), (9, 8, 7), "faces"),  # strange to all of them
         (uploads.Picture(red(), faces=[]), (3, 2, 0.9), "shoes"),
         (uploads.Picture(red(), faces=[]), (30, 20, 90), "drawings"),
+        (uploads.Picture(red(), faces=[]), (0.5, 1, 3), "drawings"),  # typical of faces, and has none
         (uploads.Picture(red(), faces=[]), (None, None, None), "faces"),  # no gate at all: the first model
     ],
 )

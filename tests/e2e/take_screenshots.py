@@ -30,7 +30,7 @@ def photo(page: Page, url: str, theme: str, seconds: float) -> None:
     page.goto(f"{url}/?__theme={theme}&screen=photo")
     page.wait_for_function("() => window.gibbsJem?.photoScreen?.models.length > 0")
     page.set_input_files("[data-photo=file]", EXAMPLE)
-    page.wait_for_selector("#gj-photo-plot .js-plotly-plot .main-svg")
+    page.wait_for_selector("#gj-photo-plot .js-plotly-plot .main-svg", state="attached")  # a phone shows it on a tap
     page.wait_for_timeout(1500)
 
 
