@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None, prog: str = "python -m train") -> i
 
 
 def keep_memory() -> None:
-    """Let glibc keep what is freed: iterations ask for the same memory again, and new pages cost a twelfth of the time."""
+    """Let glibc keep what is freed: iterations ask for the same memory again, and new pages cost a twelfth of them."""
     with contextlib.suppress(OSError, AttributeError):  # not glibc
         for setting in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
             ctypes.CDLL(None).mallopt(setting, NEVER)
