@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -34,6 +35,7 @@ FORMATS = (1, 2)  # 1: the paper's network alone, and always a buffer
 WEIGHTS, START, BUFFER, SUPPORT = "model.safetensors", "start.safetensors", "buffer.safetensors", "support.safetensors"
 NEEDED_FILES = (WEIGHTS, START, SUPPORT)
 REPORTS = ("calibration", "evaluation", "curves", "pairs")
+PLAIN_LIST = re.compile(r"\[\n\s*[-\w.+]+(?:,\n\s*[-\w.+]+)*\n\s*\]")  # no text: that has quotes, and no line breaks
 
 
 @dataclass
@@ -288,7 +290,8 @@ def _sha256(path: Path, *_: int) -> str:
 
 
 def write_json(path: Path, value: dict) -> None:
-    """Readable JSON, replaced in one move."""
+    """Readable JSON, replaced in one move; plain numbers of a list stand on one line."""
     temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    temporary.write_text(PLAIN_LIST.sub(lambda found: " ".join(found[0].split()), text) + "\n")
     temporary.replace(path)

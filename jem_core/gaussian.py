@@ -5,7 +5,7 @@ With the labels' covariance beside them, the same Gaussian can be drawn given so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -120,6 +120,12 @@ class LowRankGaussian:
             mean = slope @ (row - self.label_mean)[asked].double()
             along[rows] = (mean + noise[rows].double() @ torch.linalg.cholesky(left).T).float()
         return along
+
+    def leading(self, rank: int) -> LowRankGaussian:
+        """The same with its first directions alone; the variance along the others counts as left over."""
+        cut = self.scales[rank:].square().sum().item() / self.mean.numel()
+        parts = {name: getattr(self, name)[:rank].clone() for name in ("basis", "scales", "cross_cov")}
+        return replace(self, residual_std=(self.residual_std**2 + cut) ** 0.5, **parts)
 
     def uniform(self, n: int, randomness: Randomness) -> Tensor:
         """The paper's start: uniform between the bounds of each pixel."""

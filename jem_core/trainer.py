@@ -314,7 +314,7 @@ class Trainer:
             self.streams[name].set_state(value)
         self.iteration = state["facts"]["iteration"]
 
-    def bundle(self, name: str, config: dict, samples: int = 256) -> Bundle:
+    def bundle(self, name: str, config: dict, samples: int = 64) -> Bundle:
         """The finished model: averaged weights, start, a part of the buffer where there is one, label counts."""
         buffer = None
         if self.objective.uses_chains:
@@ -322,4 +322,6 @@ class Trainer:
             if len(buffer) > samples:
                 keep = buffer.draw(samples, torch.Generator().manual_seed(self.config.seed))
                 buffer = JointBuffer(buffer.images[keep], buffer.labels[keep], buffer.conditions[keep], "ring", samples)
-        return Bundle(name, config, copy.deepcopy(self.ema), self.gaussian, buffer, self.dataset.support())
+        # A model that makes no pictures needs no start; one direction keeps its file a file of this format.
+        gaussian = self.gaussian if self.objective.generates else self.gaussian.leading(1)
+        return Bundle(name, config, copy.deepcopy(self.ema), gaussian, buffer, self.dataset.support())

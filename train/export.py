@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", required=True, help="the model's name")
     parser.add_argument("--out", required=True, type=Path, help="the model directory to write")
     parser.add_argument("--checkpoint", choices=("best", "last"), default="best", help="which one (best)")
-    parser.add_argument("--samples", type=int, default=256, help="buffer samples to keep (256)")
+    parser.add_argument("--samples", type=int, default=64, help="buffer samples to keep (64)")
     parser.add_argument(
         "--set",
         action="append",

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from jem_core.bundle import read_config
+from jem_core.objectives.denoising import Denoising
+from jem_core.objectives.joint import GibbsJem
 from jem_core.places import ASSETS
 from train.markdown import table
 from train.measures import is_plain
@@ -13,6 +15,7 @@ from train.measures import is_plain
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ASSETS / "models"
 BEGIN, END = "<!-- results: python -m train results -->", "<!-- end of results -->"
+SHOWN = (Denoising.name, GibbsJem.name)  # ours and the paper's; their rivals stand on the Compare screen
 ROWS = {
     "singles": "judged right, single attributes",
     "seen_pairs": "judged right, seen pairs",
@@ -41,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     text = args.readme.read_text(encoding="utf-8")
     args.readme.write_text(replaced(text, results_table(MODELS)), encoding="utf-8")
-    print(f"{args.readme} now holds the figures of {len(evaluations(MODELS))} models.")
+    print(f"{args.readme} now holds the figures of the bundled models.")
     return 0
 
 
@@ -55,21 +58,21 @@ def replaced(text: str, results: str) -> str:
 
 
 def evaluations(directory: Path) -> dict[str, dict]:
-    """By model name: the measures of its evaluation, by key, with its image size and how long it was trained."""
+    """By model name: the measures of its evaluation, by key, with what trained it and for how long."""
     found = {}
     for path in sorted(directory.glob("*/evaluation.json")):
         evaluation, config = json.loads(path.read_text()), read_config(path.parent)
         rows = {row["key"]: row["value"] for row in evaluation["measures"]}
         rows["gate_worst"] = evaluation.get("gate", {}).get("worst_auroc")
-        rows |= {"image_size": config["model"]["image_size"], "iterations": config["training"]["iterations"]}
+        rows |= {"objective": config["objective"], "iterations": config["training"]["iterations"]}
         found[path.parent.name] = rows
     return found
 
 
 def results_table(directory: Path) -> str:
-    """One column per model that can be sampled from, one row per measure; what was not measured stays empty."""
-    found = {name: rows for name, rows in evaluations(directory).items() if rows.get("singles") is not None}
-    heads = ["measure", *(f"`{name}` ({rows['image_size']} px)" for name, rows in found.items())]
+    """One column per model of SHOWN, one row per measure; what was not measured stays empty."""
+    found = {name: rows for name, rows in evaluations(directory).items() if rows["objective"] in SHOWN}
+    heads = ["measure", *(f"`{name}`" for name in found)]
     lines = [[title, *(_shown(rows.get(key), key) for rows in found.values())] for key, title in ROWS.items()]
     return table(heads, lines)
 

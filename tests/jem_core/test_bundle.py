@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from jem_core.buffer import JointBuffer
-from jem_core.bundle import BUFFER, NEEDED_FILES, Bundle, file_facts
+from jem_core.bundle import BUFFER, NEEDED_FILES, Bundle, file_facts, write_json
 from jem_core.chains import sample
 from jem_core.condition import Condition
 from jem_core.data.support import Support
@@ -283,3 +283,12 @@ def test_what_cannot_be_read_is_not_written(tiny_bundle: Bundle, tmp_path: Path)
     with pytest.raises(ValueError, match="table of training labels"):
         sick.write(tmp_path / "sick")
     assert not (tmp_path / "sick").exists()
+
+
+def test_json_is_readable_and_says_the_same(tmp_path: Path) -> None:
+    value = {"numbers": [1, -2.5, 1e-9, None, True], "words": ["a", "[1,  2]\n  3]"], "rows": [[1, 2], [3]], "none": []}
+    write_json(tmp_path / "a.json", value)
+    text = (tmp_path / "a.json").read_text()
+    assert json.loads(text) == value
+    assert "[ 1, -2.5, 1e-09, null, true ]" in text  # on one line
+    assert len(text.splitlines()) == 12

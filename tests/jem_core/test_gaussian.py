@@ -48,6 +48,14 @@ def test_the_fit_is_repeatable_and_leaves_the_global_stream_alone() -> None:
     assert torch.equal(LowRankGaussian.fit(images, labels, rank=4).basis, first.basis)
 
 
+def test_leading_directions_keep_the_variance(gaussian: LowRankGaussian) -> None:
+    cut = gaussian.leading(3)
+    assert cut.basis.shape == (3, gaussian.mean.numel())
+    assert torch.equal(cut.mean_image(torch.full((1, 6), -1)), gaussian.mean[None])
+    variances = [g.scales.square().sum().item() + g.residual_std**2 * g.mean.numel() for g in (cut, gaussian)]
+    assert variances[0] == pytest.approx(variances[1], rel=1e-5)
+
+
 def faint(gaussian: LowRankGaussian) -> LowRankGaussian:
     """A twentieth of the contrast around grey: far from 0 and 1, so that the clamp changes nothing."""
     return replace(
