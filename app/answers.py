@@ -72,13 +72,13 @@ def share(value: float) -> str:
 
 
 def sentence(row: Row) -> str:
-    """What the model says, and how often such an answer was right."""
+    """What the model says, and how often test pictures with such an answer really had the attribute."""
     said = f"The model says {share(row.probability)}."
     if row.span is None:
-        return f"{said} This model was not evaluated, so there is nothing to hold that against."
+        return f"{said} This model has not been evaluated, so there is nothing to check that against."
     if not row.enough:
         count = "No test picture" if not row.count else f"Only {row.count} test picture{'s' * (row.count > 1)}"
-        return f"{said} {count} had such an answer: too few to say how often it is right."
+        return f"{said} {count} had such an answer: too few to say how many really have it."
     low, high = (f"{100 * value:.0f}" for value in row.interval)
     if low == high:
         low, high = (f"{100 * value:.1f}" for value in row.interval)
@@ -123,7 +123,7 @@ def gate_words(prediction: Prediction, view: View) -> dict:
 def together(calibration: Calibration | None) -> str:
     """The sentence for all attributes at once."""
     if calibration is None:
-        return "This model was not evaluated."
+        return "This model has not been evaluated."
     part = calibration.part()
     count = sum(part["bins"]["count"])
     return (

@@ -10,6 +10,7 @@ from app import parameters as p
 from app.deadlines import Deadline
 from app.drawing import draw, walk_through
 from app.runtime import current
+from app.settings import short
 from jem_core import editing
 from jem_core.bundle import Bundle
 from jem_core.condition import Condition
@@ -40,7 +41,7 @@ def build() -> None:
     p.endpoint(
         synthesize,
         {"required": p.REQUIRED, "excluded": p.EXCLUDED, "n": n, "model": p.MODEL, "seed": p.SEED}
-        | {"keep_best": f"draw this many times n and keep the surest n; from 1 to {limits.best_of}"}
+        | {"keep_best": f"draw this many times n, keep the n that the model is surest of; from 1 to {limits.best_of}"}
         | {**common, "start": p.sampling("start"), "variety": p.sampling("variety")},
         "model; condition; support, the training images with this combination; images, as PNG data URIs; "
         "probabilities of every attribute for each image; log_p_condition, how sure the model is of what was asked; "
@@ -121,7 +122,8 @@ def steer(
     with p.refusing():
         name, bundle = _model(model)
         if not isinstance(walk, str) or len(walk) > LONGEST_WALK or walk.count(";") >= MOST_PARTS:
-            raise ValueError(f"walk is longer than {MOST_PARTS} parts, or not a text.")
+            most = f"{MOST_PARTS} parts and {LONGEST_WALK:,} letters"
+            raise ValueError(f"walk is {short(walk)}; expected a text of at most {most}.")
         with p.named("walk"):
             conditions = parse_walk(walk, bundle)
         n, seed = _count(n), p.whole("seed", seed, 0, SEEDS)
@@ -136,7 +138,7 @@ def steer(
 
 
 def predict(image: str, model: str | None = None, face: int = 1) -> dict:
-    """Say which attributes a picture has, and how often such an answer was right."""
+    """Say which attributes a picture has, and how often test pictures with such an answer really had each."""
     with p.refusing():
         name, view, picture = _seen(image, model, face)
         prediction = predict_picture(current().catalog.bundle(name), view.stored)
@@ -188,7 +190,8 @@ def change(
     image = (stored.float()[None] + 0.5) / 256
     deadline = Deadline(current().limits.call_seconds)
     found = editing.edit(bundle, image, changes.tensor(1), variants, seed, level, anchor, deadline.check)[0]
-    return found.cpu(), mean_prediction(bundle.model, (found * 255).round().byte().cpu(), draws=1)
+    stored = (found * 255).round().byte().cpu()
+    return found.cpu(), mean_prediction(bundle.model, stored, draws=2, mirror=bundle.data.flips)
 
 
 change = gpu.on_gpu(change, duration=lambda name, stored, changes, variants, *rest: gpu.time_for(variants * 100))

@@ -132,7 +132,7 @@ def begin_like(catalog: Catalog, settings: Settings, fresh: int, before: Chains,
     for old, (title, model, sampler) in zip(before.lanes, plan(catalog, settings), strict=True):
         bundle = catalog.bundle(model)
         if not bundle.levels:
-            raise ValueError("Pictures like another one need a model with noise levels.")
+            raise ValueError("“More like this” needs a model with noise levels.")
         if not 0 <= place < len(old.memory.state.x):
             raise ValueError(f"There is no picture {place + 1}; there are {len(old.memory.state.x)}.")
         one = CoreChains(bundle, old.memory).images()[place : place + 1]

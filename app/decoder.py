@@ -52,7 +52,7 @@ class Decoder:
     def decode(self, data: bytes) -> Image.Image:
         """An upright RGB picture without metadata; ImageError if it is refused, or if it breaks the decoder."""
         if len(data) > MOST_BYTES:
-            raise ImageError(f"The file has {len(data) / 2**20:.0f} MB; at most {MOST_BYTES >> 20} MB are read.")
+            raise ImageError(f"The picture is {len(data) / 2**20:.0f} MB; at most {MOST_BYTES >> 20} MB is allowed.")
         if not self._turn.acquire(timeout=2 * self.seconds):
             raise ImageError("Many pictures are waiting to be decoded. Please try again in a minute.")
         try:
@@ -65,7 +65,9 @@ class Decoder:
         except (Broken, OSError) as error:
             self.close()
             log.warning("The decoder ended on a picture (%s); the next one starts it anew", error)
-            raise ImageError("The picture cannot be decoded: it is damaged. Save it anew and send that.") from None
+            raise ImageError(
+                "The picture cannot be decoded: it is damaged. Save it again and send the new file."
+            ) from None
         finally:
             self._turn.release()
 

@@ -205,7 +205,7 @@ def _gibbs(asked: Asked) -> dict:
     return {
         "title": "4. A Gibbs sweep takes turns: labels, then image",
         "text": "First every free label is drawn from its probability, exactly. Then the image moves with these "
-        f"labels. What you asked for ({asked.condition}) stays fixed. Labels and image find each other.",
+        f"labels. What you asked for ({asked.condition}) stays fixed. Labels and image come to agree.",
         "images": _strip(past),
         "lines": [{"label": "labels that flipped in each step", "values": flips}],
     }
@@ -232,10 +232,10 @@ def _both(asked: Asked) -> dict:
 def _calibration(bundle: Bundle) -> dict:
     picture = {
         "title": "6. When it says 80 %, is it true 80 times in 100?",
-        "text": "Test images with the same answer are counted. On the dotted line, predicted is actual.",
+        "text": "Test images with the same answer are counted. On the dotted line, predicted equals actual.",
     }
     if bundle.calibration is None:
-        return picture | {"note": "This model was not evaluated yet, so there is nothing to count."}
+        return picture | {"note": "This model has not been evaluated yet, so there is nothing to count."}
     bins = bundle.calibration.part()["bins"]
     pairs = zip(bins["mean_prediction"], bins["positive_rate"], strict=True)
     points = [pair for pair in pairs if pair[0] is not None]

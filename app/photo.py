@@ -71,7 +71,7 @@ def hello() -> dict:
     catalog, limits = current().catalog, current().limits
     kept = (
         f"JPEG, PNG or WebP, up to {uploads.MOST_BYTES >> 20} MB. Your picture stays in this server's memory, never on "
-        f"its disk, and is deleted after {limits.idle_seconds // 60} minutes or when you say so."
+        f"its disk, and is deleted after {limits.idle_seconds // 60} minutes, or when you press “Delete my picture”."
     )
     models = [_model_facts(catalog.entry(name)) for name in catalog.attributes()]
     return {"kind": "hello", "models": models, "kept": kept, "bytes": uploads.MOST_BYTES, "level": editing.LEVEL}

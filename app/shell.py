@@ -36,7 +36,7 @@ def options(arguments: Sequence[str] = (), prog: str = "python app.py", more: st
         action="append",
         default=[],
         metavar="NAME|DIRECTORY|hf-hub:owner/name",
-        help="the model to open first, a bundled one or another besides them; may be repeated "
+        help="a bundled model to open first, or another model to add; may be repeated "
         f"(also: {MODELS_VARIABLE}, separated by commas)",
     )
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))

@@ -131,7 +131,7 @@ def paragraph(family: Family, others: Iterable[Family] = ()) -> str:
     """
     found = figures(family, MEASURES[0])
     if not found:
-        return f"No model of {family.title} was evaluated yet."
+        return f"No model of {family.title} has been evaluated yet."
     parts = (_accuracy(family), _calibration(family), _pairs(family), _steering(family), _paper(family, others))
     return " ".join(part for part in parts if part)
 
@@ -172,7 +172,7 @@ def _accuracy(family: Family) -> str:
     found, makers = figures(family, MEASURES[0]), _makers(family, MEASURES[0])
     if not makers:
         best = _best(found, MEASURES[0])
-        return f"Labels come best from {_name(best)}: {as_percent(found[best])} are right."
+        return f"{_name(best)[:1].upper()}{_name(best)[1:]} predicts labels best: {as_percent(found[best])} right."
     best = _best(makers, MEASURES[0])
     share = as_percent(makers[best])
     if len(makers) > 1:
@@ -232,9 +232,9 @@ def _steering(family: Family) -> str:
 
 def _paper(family: Family, others: Iterable[Family] = ()) -> str:
     """Is it better than the paper? By the measures that the paper has, of its own model."""
-    here = _against(family)
-    if here:
-        return f"Compared with the paper's own model, {here}"
+    if any(papers(family.source, measure) is not None for measure in MEASURES):
+        here = _against(family)
+        return f"Compared with the paper's own model, {here}" if here else ""
     elsewhere = next(((one, text) for one in others if (text := _against(one))), None)
     none = f"The paper has no figures for {TITLES.get(family.source, family.title)}"
     if elsewhere is None:

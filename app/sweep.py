@@ -47,6 +47,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.middleware_stack = with_host(app.middleware_stack)
     task = asyncio.create_task(_often(app))
     yield
+    gc.unfreeze()
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

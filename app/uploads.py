@@ -85,7 +85,8 @@ def from_base64(text: object) -> Picture:
     if (data := parcels.take(text)) is not None:  # a large one: its bytes did not come through Gradio
         return from_bytes(data)
     if len(text) > MOST_BYTES * 4 / 3 + 100:
-        raise ValueError(f"The picture is too large; at most {MOST_BYTES >> 20} MB are taken.")
+        size = len(text) * 3 / 4 / 2**20
+        raise ValueError(f"The picture is {size:.0f} MB; at most {MOST_BYTES >> 20} MB is allowed.")
     if text[:5] == "data:":
         text = text.partition(",")[2]
     try:

@@ -97,7 +97,8 @@ class Visitors:
     def _make_room(self, address: str) -> None:
         own = [session for session, visit in self.visits.items() if visit.address == address]
         if len(own) >= self.limits.sessions_per_address:
-            self._give_way(own, f"{len(own)} visitors from your network are here, as many as one may have.")
+            words = f"{len(own)} visitors from your network are here already, the most that one network may have."
+            self._give_way(own, words)
         if len(self.visits) >= self.limits.sessions:
             self._give_way(self.visits, f"All {len(self.visits)} places are taken.")
 
@@ -132,7 +133,7 @@ class Visitors:
         """A connection on which a session listens: for answers, or only to say that its page is open."""
         visit = self.admit(session, address)
         if visit.streams >= STREAMS_PER_VISITOR:
-            raise Full("This page is listening already.", 5)
+            raise Full("This page is already connected.", 5)
         visit.streams += 1
         visit.answers += answers
         try:

@@ -111,7 +111,7 @@ def parse(text: str, bundle: Bundle) -> list[Leg]:
     """The legs of a text; a bad one is named."""
     parts = [part.rpartition("@") if "@" in part else (part, "", "") for part in text.split(";")]
     if len(parts) > MOST_CHANGES:
-        raise ValueError(f"The link has {len(parts)} changes; at most {MOST_CHANGES} are taken again.")
+        raise ValueError(f"The link has {len(parts)} changes; at most {MOST_CHANGES} can be repeated.")
     for _, at, steps in parts:
         if at and not (steps.isascii() and steps.isdecimal() and len(steps) < 6 and int(steps) <= LONGEST_LEG):
             raise ValueError(f"The link says @{steps[:20]}; expected a number of steps from 0 to {LONGEST_LEG}.")

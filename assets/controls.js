@@ -7,6 +7,7 @@ import { paintEnds } from './ends.js';
 import { anew, change, post } from './run.js';
 import { fromShare, levelWords, toShare } from './scales.js';
 import { buildShelf, settingsFor, shelfEvents } from './shelf.js';
+import { refusal } from './state.js';
 import {
   asked,
   attribute,
@@ -135,7 +136,7 @@ function changeField(row, input) {
     return;
   }
   const value = input.value === '' && row.own ? null : sane(row, input.value);
-  const range = `${row.label}: ${row.low} to ${row.high}${row.key === 'chains' ? ' on this server' : ''}.`;
+  const range = refusal(row, input.value);
   if (value === undefined) {
     paintFields();
     say(range);

@@ -234,12 +234,13 @@ function paintFlips(trace, span, step) {
   const context = sharpen(node, width, height);
   context.clearRect(0, 0, width, height);
   Object.assign(context, { font: '11px system-ui, sans-serif', textBaseline: 'middle', textAlign: 'right' });
-  const left = 10 + Math.max(0, ...rows.map((k) => context.measureText(labelOf(names[k])).width));
+  const widest = Math.max(0, ...rows.map((k) => context.measureText(labelOf(names[k])).width));
+  const left = 10 + Math.min(width / 2, widest);
   /** @param {number} value */
   const toX = (value) => left + ((value - span[0]) / Math.max(1, span[1] - span[0])) * (width - left - 8);
   rows.forEach((k, r) => {
     context.fillStyle = colours.muted;
-    context.fillText(labelOf(names[k]), left - 8, 10 + 13 * r);
+    context.fillText(labelOf(names[k]), left - 8, 10 + 13 * r, left - 10);
     context.strokeStyle = colours.line;
     segment(context, left, 10 + 13 * r, width - 8, 10 + 13 * r);
   });

@@ -4,7 +4,7 @@ import { make, touch } from './base.js';
 import { find } from './store.js';
 
 const KEPT = 'gibbs-jem-hints';
-const LAST = 'Nothing is lost: the strip under the pictures brings earlier ones back.';
+const LAST = 'Nothing is lost: the strip under the pictures brings the last few back.';
 const HINTS = touch()
   ? [
       'Tap an attribute to require it. The pictures change before your eyes.',

@@ -5,7 +5,8 @@ import { mountCrop } from './photo_crop.js';
 import { mountEdit } from './photo_edit.js';
 
 const page = (window.gibbsJem ??= {});
-const NOTHING = 'Choose a picture to see every attribute here: what the model says, and how often that is right.';
+const NOTHING =
+  'Choose a picture to see what the model says of each attribute, and how often test pictures with that answer had it.';
 
 const asPercent = (p) => (p > 0 && p < 0.01 ? '< 1 %' : p > 0.99 && p < 1 ? '> 99 %' : percent(p));
 /** A model is never certain, whatever its last digit says. */
@@ -56,7 +57,7 @@ export function mount({ element, trigger }) {
   function welcome(hello) {
     Object.assign(photo, { models: hello.models, limit: hello.bytes });
     const options = hello.models.map((one) => make('option', { value: one.name }, one.title));
-    act('model').replaceChildren(make('option', { value: '' }, 'Chosen by the picture'), ...options);
+    act('model').replaceChildren(make('option', { value: '' }, 'Chosen to suit the picture'), ...options);
     photo.chosen = hello.models.some((one) => one.name === photo.named) ? photo.named : null;
     act('model').value = photo.chosen ?? '';
     setText(find('.gjp-kept'), hello.kept);
@@ -75,7 +76,7 @@ export function mount({ element, trigger }) {
     if (!file) return;
     if (file.size > photo.limit) {
       const [size, most] = [file.size, photo.limit].map((bytes) => Math.round(bytes / 2 ** 20));
-      say(`The picture has ${size} MB; at most ${most} MB are allowed.`, 0);
+      say(`The picture is ${size} MB; at most ${most} MB is allowed.`, 0);
       return;
     }
     const reader = new FileReader();

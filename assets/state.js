@@ -65,6 +65,16 @@ export function sane(row, text, model, models) {
   return row.kind === 'whole' ? Math.round(value) : value;
 }
 
+/**
+ * Why a number was brought into range, or not taken: "Pictures was 500; expected 1 to 64 on this server."
+ * @type {(row: Row, text: string) => string}
+ */
+export function refusal({ key, kind, label, low, high }, text) {
+  const kindOf = kind === 'whole' && !Number.isInteger(Number(text)) ? 'a whole number from ' : '';
+  const where = key === 'chains' ? ' on this server' : '';
+  return `${label} was ${text.trim().slice(0, 20) || 'empty'}; expected ${kindOf}${low} to ${high}${where}.`;
+}
+
 /** @type {(row: Row, text: string, model: Model) => Record<string, number>} */
 function saneStrengths(row, text, model) {
   const pairs = text.split(',').map((part) => part.split(':'));

@@ -1,7 +1,7 @@
 // @ts-check
 // The live state of the screen, and its mirror in the address.
 import { parts } from './base.js';
-import { readAddress, sane as saneValue, sentence as sentenceOf, writeAddress as queryOf } from './state.js';
+import { readAddress, refusal, sane as saneValue, sentence as sentenceOf, writeAddress as queryOf } from './state.js';
 
 /** @typedef {import('./wire.js').Model} Model */
 /** @typedef {import('./wire.js').Row} Row */
@@ -66,7 +66,8 @@ export function openAddress() {
   store.settings = settings;
   const words = [];
   if (ignored.length) words.push(`This link asks for something that is not here; left out: ${ignored.join(', ')}.`);
-  for (const key of limited) words.push(`${rowOf(key).label}: ${rowOf(key).low} to ${rowOf(key).high} here.`);
+  const query = new URLSearchParams(location.search);
+  for (const key of limited) words.push(refusal(rowOf(key), query.get(key) ?? ''));
   return words.join(' ');
 }
 

@@ -50,7 +50,7 @@ class Condition:
             check_name(name, names)
         both = sorted(set(required) & set(excluded))
         if both:
-            raise ValueError(f"{both[0]} is asked for both with and without; choose one of the two, or leave it free.")
+            raise ValueError(f"{both[0]} is both required and excluded; choose one of the two, or leave it free.")
         return cls.from_dict(names, {name: True for name in required} | {name: False for name in excluded})
 
     @classmethod

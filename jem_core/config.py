@@ -154,7 +154,7 @@ class TrainConfig:
     # What is kept and shown.
     checkpoint_minutes: float = 5.0
     keep_checkpoints: int = 2
-    evaluate_every: int = 500  # iterations between two looks at held-out accuracy
+    evaluate_every: int = 500  # iterations between two looks at val accuracy
     picture_minutes: float = 5.0
     sample_steps: int = 60  # of a picture's fresh chains, and the default of the finished model
     sample_guidance: float = 4.0  # likewise, of denoising

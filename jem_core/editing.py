@@ -48,7 +48,14 @@ STAYS = 0.9  # of a difference from the picture outside the change, at every ste
 def seen_in(bundle: Bundle, images: Tensor) -> Tensor:
     """The labels that the model gives to images (n, 3, S, S) in [0, 1]. (n, K)."""
     check_images(images, bundle.model.image_size)
-    return (bundle.model.predict(images.to(bundle.device)) > 0.5).long()
+    return (_probabilities(bundle, images.to(bundle.device)) > 0.5).long()
+
+
+@torch.no_grad()
+def _probabilities(bundle: Bundle, images: Tensor) -> Tensor:
+    """P(y_k = 1 | x), over the mirror image too where the data allow it, as `jem_core.predict` looks at a picture."""
+    p = bundle.model.predict(images)
+    return (p + bundle.model.predict(images.flip(-1))) / 2 if bundle.data.flips else p
 
 
 def asked_of(bundle: Bundle, seen: Tensor, changes: Tensor) -> Tensor:
@@ -151,7 +158,7 @@ def _nearest(bundle: Bundle, images: Tensor, edited: Tensor, changes: Tensor, co
     Not the surest: what convinces a model most is rarely what looks best. Those that lack the change come last, and
     of them the surest first.
     """
-    sure = bundle.model.predict(edited.flatten(0, 1)).unflatten(0, edited.shape[:2])
+    sure = _probabilities(bundle, edited.flatten(0, 1)).unflatten(0, edited.shape[:2])
     wanted = changes[:, None]
     lacking = torch.where(wanted == FREE, 0.0, (wanted - sure).abs()).amax(dim=-1)  # of the change, 0 to 1
     distance = (edited - images[:, None]).abs().mean(dim=(2, 3, 4))  # below 1

@@ -44,7 +44,8 @@ class LowRankGaussian:
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"The images are {images.dtype} {tuple(images.shape)}; expected uint8 (N, 3, S, S).")
         if len(images) < 2 or rank < 1:
-            raise ValueError(f"A Gaussian of rank {rank} from {len(images)} images: expected 1 and 2 at least.")
+            expected = "expected a rank of at least 1 and at least 2 images"
+            raise ValueError(f"The Gaussian has rank {rank} from {len(images)} images; {expected}.")
         if labels.ndim != 2 or len(labels) != len(images):
             raise ValueError(f"The labels are {tuple(labels.shape)} for {len(images)} images; expected (N, K).")
         pixels = (images.flatten(1).float() + 0.5) / 256

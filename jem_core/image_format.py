@@ -72,7 +72,7 @@ def inspect(data: bytes) -> Header:
         raise _cut_short(header.format)
     # Archive readers look for a ZIP's index at the end of a file, PDF readers for their mark in the first kilobyte.
     if data[end:].strip(b"\x00") or b"PK\x05\x06" in data[-65_557:] or b"%PDF-" in data[:1024]:
-        raise ImageError(f"The {header.format} file holds something else beside the picture; save the picture anew.")
+        raise ImageError(f"The {header.format} file contains something besides the picture; save the picture again.")
     return header
 
 
@@ -131,7 +131,9 @@ def _end_of_scan(data: bytes, at: int) -> int:
 def _jpeg_size(marker: int, body: bytes, known: tuple[int, int] | None) -> tuple[int, int]:
     """Width and height as the frame states them: one frame a picture, of 8 bits and one, three or four components."""
     if marker not in JPEG_FRAMES:
-        raise ImageError("The JPEG picture is coded in a rare way, lossless perhaps; save it anew as an ordinary JPEG.")
+        raise ImageError(
+            "The JPEG picture is coded in a rare way, lossless perhaps; save it again as an ordinary JPEG."
+        )
     if known is not None or len(body) < 6 or body[0] != 8 or body[5] not in (1, 3, 4) or len(body) != 6 + 3 * body[5]:
         raise _cut_short("JPEG")
     return int.from_bytes(body[3:5]), int.from_bytes(body[1:3])

@@ -104,7 +104,7 @@ def _read_bytes(source: bytes | Path, max_bytes: int) -> bytes:
     else:
         raise ImageError(f"A picture is given as bytes or as a Path, not as {type(source).__name__}.")
     if size > max_bytes:
-        raise ImageError(f"The file has {size / 2**20:.0f} MB; at most {max_bytes / 2**20:.0f} MB are read.")
+        raise ImageError(f"The picture is {size / 2**20:.0f} MB; at most {max_bytes / 2**20:.0f} MB is allowed.")
     if isinstance(source, bytes):
         return source
     try:

@@ -27,7 +27,9 @@ def gather(directory: Path) -> dict[str, bytes]:
     """
     for name, command in ((EVALUATION, "evaluate"), (CARD, "card")):
         if not (directory / name).is_file() or not (directory / name).read_text().strip():
-            raise ValueError(f"{directory} has no {name}; it is never sent without: run `python -m train {command}`.")
+            raise ValueError(
+                f"{directory} has no {name}; a model is never published without it: run `python -m train {command}`."
+            )
     config = Bundle.read(directory).config
     paths = sorted(path for path in directory.iterdir() if path.name.endswith(SUFFIXES) and not path.is_dir())
     paths = [path for path in paths if path.name != CONFIG and not path.name.startswith(".")]
@@ -56,4 +58,4 @@ def push(files: dict[str, bytes], repository: str, private: bool = False, messag
             raise ValueError(f"The Hub does not let you write to {repository}: log in with `hf auth login`.") from error
         raise ValueError(f"The Hub refused {repository}: {' '.join(str(error).split())[:200]}.") from error
     except (httpx2.HTTPError, OSError) as error:
-        raise ValueError(f"The Hub cannot be reached, nothing was published ({error}).") from error
+        raise ValueError(f"The Hub cannot be reached, so nothing was published ({error}).") from error

@@ -24,7 +24,8 @@ COMMANDS = (
     "bench",
 )
 # glibc's numbers for the size from which a block is the system's own, and for how much free memory is given back.
-M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, NEVER = -3, -1, 2**30
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
+LARGEST, NEVER = 2**25, 2**30  # the first is the most that every glibc takes
 
 
 def main(arguments: list[str] | None = None, prog: str = "python -m train") -> int:
@@ -52,8 +53,8 @@ def main(arguments: list[str] | None = None, prog: str = "python -m train") -> i
 def keep_memory() -> None:
     """Let glibc keep what is freed: iterations ask for the same memory again, and new pages cost a twelfth of them."""
     with contextlib.suppress(OSError, AttributeError):  # not glibc
-        for setting in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-            ctypes.CDLL(None).mallopt(setting, NEVER)
+        for setting, value in ((M_MMAP_THRESHOLD, LARGEST), (M_TRIM_THRESHOLD, NEVER)):
+            ctypes.CDLL(None).mallopt(setting, value)
 
 
 def about(name: str) -> str:

@@ -93,21 +93,21 @@ def against_official(seconds: float, chains: int = 16) -> Iterator[Row]:
 def steps_per_second(seconds: float, chains: int = 16) -> Iterator[Row]:
     """Image-steps per second of both networks, and how much of the machine they use."""
     for precision in precisions():
-        product = speed.matrix_peak(seconds / 3, precision)
+        peak = speed.peak(seconds / 3, precision)
         for name, model in nets().items():
             state = speed.chains_of(model, chains)
             step = speed.our_step(model, state, precision)
             bare = speed.forward_only(model, state, precision)
             took = speed.medians({"step": step, "bare": bare}, seconds)
             what = f"{title(name, model, chains)} in {precision}"
-            share = speed.operations(step) / took["step"] / product
+            share = speed.operations(step) / took["step"] / peak
             yield (
                 what,
                 f"{chains / took['step']:.0f} image-steps per second",
                 f"{1 / took['step']:.1f} steps per second",
             )
             yield what, f"{2 * took['bare'] / took['step']:.0%}", "its convolutions alone, forward and back"
-            yield what, f"{share:.0%}", f"matrix products ({product / 1e9:.0f} GFLOP/s)"
+            yield what, f"{share:.0%}", f"the machine's peak ({peak / 1e9:.0f} GFLOP/s)"
 
 
 def scaling(seconds: float) -> Iterator[Row]:

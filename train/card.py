@@ -66,7 +66,7 @@ def card(config: dict, evaluation: dict) -> str:
         parts += synthesis(evaluation)
     if "factored_jem" in evaluation:
         parts += factored(evaluation)
-    parts += [*_prediction(evaluation), *_making(config, evaluation), *_use(config), *_terms(config)]
+    parts += [*_prediction(config, evaluation), *_making(config, evaluation), *_use(config), *_terms(config)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -140,14 +140,16 @@ def _head(config: dict, evaluation: dict) -> list[str]:
     return parts
 
 
-def _prediction(evaluation: dict) -> list[str]:
+def _prediction(config: dict, evaluation: dict) -> list[str]:
     found = evaluation["prediction"]
     names = {"accuracy": "accuracy", "f1": "F1", "auprc": "AUPRC", "auroc": "AUROC", "ece": "ECE (closed bins)"}
     names |= {"ece_paper": "ECE (the paper's half-open bins)", "ece_adaptive": "ECE (equal mass)"}
     rows = [[label, between(found["micro"][key]), between(found["macro"][key])] for key, label in names.items()]
     mirrored = ", half of them mirrored" if found.get("mirrored") else ""
+    best = config.get("training", {}).get("checkpoint") == "best"
+    chosen = "The checkpoint was chosen on val. " if best else ""
     text = (
-        f"On {found['images']:,} images of {found['rows']}; the other half chose the checkpoint. Averages of "
+        f"On {found['images']:,} test images, of combinations that training has seen. {chosen}Averages of "
         f"{found['draws']} dequantization draws{mirrored}. "
         f"{100 * evaluation['interval']:.0f} % bootstrap intervals over images."
     )

@@ -18,7 +18,7 @@ JUDGED = {
 def synthesis(evaluation: dict) -> list[str]:
     found, judge = evaluation["synthesis"], evaluation["judge"]
     plain_part = evaluation.get("synthesis_noise") or evaluation.get("synthesis_informed", {})
-    plain_name = "pure noise" if "synthesis_noise" in evaluation else "informed start"
+    article, plain_name = ("", "pure noise") if "synthesis_noise" in evaluation else ("the ", "informed start")
     rows = []
     for key, name in JUDGED.items():
         if key not in found:
@@ -32,11 +32,12 @@ def synthesis(evaluation: dict) -> list[str]:
     heads = ["conditions", "judged right", "own classifier agrees", "their starts", "real images"]
     heads += [f"judged right, {plain_name}", "how many", "samples", "seconds"]
     text = (
-        "A judge of another architecture, trained supervised on all data, held-out combinations included, looks at "
-        f"every sample; it is right on {percent(judge['mean_accuracy'])} of real labels that it never saw. All asked "
-        f"attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps from the conditional start: "
-        "noise of a Gaussian fitted to images and labels, given the asked labels. How often the judge finds that noise "
-        f"right stands beside it, and what comes of {plain_name}, which does not know what is asked. "
+        "A judge of another architecture, trained on all training images, including the combinations that the model "
+        f"never saw, looks at every sample; it is right on {percent(judge['mean_accuracy'])} of the labels of test "
+        f"images. All asked attributes must be right. Sampler: {found['sampler']}, {found['steps']} steps from the "
+        "conditional start: noise of a Gaussian fitted to images and labels, given the asked labels. How often the "
+        "judge finds that noise right stands beside it, and so does the result from "
+        f"{article}{plain_name}, which does not know what is asked. "
         f"{100 * evaluation['interval']:.0f} % intervals."
     )
     parts = ["## Conditional synthesis", text, table([*heads], rows), _attributes(found), _weakest(found)]
@@ -150,7 +151,7 @@ def factored(evaluation: dict) -> list[str]:
     return [
         "## What plain JEM cannot do",
         text,
-        table(["pairs", "way", "judged right", "samples", "right a second"], rows),
+        table(["pairs", "way", "judged right", "samples", "right per second"], rows),
         closing,
     ]
 

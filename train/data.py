@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     folder = sources.add_parser("folder", help="your own pictures, with a CSV: file name, one column per attribute")
     _add_root(folder, "the folder of pictures", least=0.0)
     folder.add_argument("--csv", type=Path, help="the table (the only .csv of the folder)")
-    folder.add_argument("--attributes", default="", help="columns to use, with commas (all)")
+    folder.add_argument("--attributes", default="", help="columns to use, separated by commas (all)")
     folder.add_argument(
         "--crop", choices=("centre", "pad", "stretch"), default="centre", help="how to make them square"
     )
@@ -62,7 +62,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PAIRS",
-        help=f"combinations kept out of training: {lists}, or pairs such as 'Male + -Young', with commas",
+        help=f"combinations kept out of training: {lists}, or pairs such as 'Male + -Young', separated by commas",
     )
     parser.add_argument("--workers", type=int, default=2, help="processes that draw or read (2)")
     parser.add_argument("--preview", type=Path, metavar="FILE.png", help="also write a contact sheet with labels")

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the data set that the model was trained on")
     parser.add_argument("--judge", type=Path, help="the judge of `python -m train judge` (DATA/judge)")
     parser.add_argument("--quick", action="store_true", help="a table in a minute; nothing is written")
-    parser.add_argument("--samples", type=int, metavar="N", help="chains per condition (100, fewer of a slow model)")
+    parser.add_argument("--samples", type=int, metavar="N", help="chains per condition (100, fewer for a slow model)")
     parser.add_argument("--jem", type=Path, metavar="MODEL", help="a factored model to compare synthesis with")
     parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
     parser.add_argument(
@@ -136,12 +136,12 @@ def shown_command(args: argparse.Namespace) -> str:
 
 
 def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> dict:
-    """Prediction on the reporting half; writes calibration.json and curves.json."""
+    """Prediction on the test images; writes calibration.json and curves.json."""
     began = time.perf_counter()
     images, labels = dataset.tensors(dataset.indices("test"))
     p = mean_prediction(bundle.model, images, mirror=bundle.data.flips).cpu().numpy()
     report = prediction_report(p, labels.numpy(), bundle.names, seed=args.seed)
-    report["rows"] = "the reporting half of the held-out images, combinations that training has seen"
+    report["rows"] = "test images, of combinations that training has seen"
     part = {"prediction": report | {"draws": DRAWS, "mirrored": bundle.data.flips, "split": "test"}}
     novel, novel_labels = dataset.tensors(dataset.indices("test", held_out=True))
     if len(novel) > 1:

@@ -78,7 +78,7 @@ def _steering(evaluation: dict) -> Iterator[dict]:
         title = "steering, clipped pixels after the last toggle, times the data's"
         yield {"key": "steering_clipped", "measure": title, "value": ratio, "low": None, "high": None}
         kept = sum(found["kept_others"]) / len(found["kept_others"])
-        title = "steering, attributes nobody asked for that stay at a toggle"
+        title = "steering, other attributes kept at each change"
         yield {"key": "steering_kept", "measure": title, "value": kept, "low": None, "high": None}
     if found := evaluation.get("long_run"):
         for steps, rate in zip(found["steps"], found["judged_right"], strict=True):

@@ -16,8 +16,8 @@ from jem_core.images import read_image
 from jem_core.prediction import Prediction, as_stored, predict
 
 VERDICTS = {
-    "inside": "like the held-out images",
-    "unusual": "unusual among the held-out images",
+    "inside": "like the test images",
+    "unusual": "unusual among the test images",
     "unlike": "unlike anything it was trained on: the percentages carry no guarantee",
 }
 
@@ -62,14 +62,15 @@ def the_face(picture: Image.Image, number: int, size: int) -> Image.Image:
 
 
 def show(prediction: Prediction) -> None:
-    print(f"{'':22s}{'says':>6s}{'was so':>9s}{'interval':>15s}{'images':>8s}")
+    print(f"{'':22s}{'says':>6s}{'true':>9s}{'interval':>15s}{'images':>8s}")
     for row in prediction.rows:
         print(f"{plain(row.name):22s}{row.probability:6.0%}{observed(row)}")
     if prediction.reading is None:
-        print("How usual the picture is cannot be said: this model has no gate that can tell.")
+        print("This model cannot reliably tell unusual pictures apart.")
         return
     seen = prediction.reading
-    print(f"Further from the middle than {seen.percentile:.0f} % of test images: {VERDICTS[seen.verdict]}.")
+    than = "every test image" if seen.beyond else f"{int(seen.percentile)} % of test images"
+    print(f"Less typical than {than}: {VERDICTS[seen.verdict]}.")
 
 
 def observed(row: Row) -> str:

@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--without", dest="excluded", action="append", default=[], metavar="NAME")
     parser.add_argument("-n", type=int, default=16, help="how many images (16)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep-best", type=int, default=1, metavar="M", help="draw M times n, keep the n surest")
+    parser.add_argument(
+        "--keep-best", type=int, default=1, metavar="M", help="draw M times n, keep the n that the model is surest of"
+    )
     parser.add_argument("--out", type=Path, default=Path("grid.png"), help="the grid as PNG (grid.png)")
     parser.add_argument("--gif", type=Path, help="also an animation: .webp (small) or .gif (large)")
     parser.add_argument("--scale", type=int, help="enlarge each pixel; up to 128 pixels per image by default")

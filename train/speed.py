@@ -8,6 +8,7 @@ same weights it makes the same step as our kernel (a test compares them).
 
 from __future__ import annotations
 
+import copy
 import statistics
 import time
 from collections.abc import Callable
@@ -60,8 +61,9 @@ def chains_of(model: JointEnergyModel, n: int) -> ChainState:
 
 
 def our_step(model: JointEnergyModel, state: ChainState, precision: str = "float32") -> Callable[[], object]:
-    """One Langevin-within-Gibbs step of the kernel that trainer, command line and app use."""
-    sampler, random = Resampling(model, KernelSettings(precision=precision)), generator(2)
+    """One Langevin-within-Gibbs step of the kernel that trainer, command line and app use, by frozen weights."""
+    frozen = copy.deepcopy(model).eval().requires_grad_(False)
+    sampler, random = Resampling(frozen, KernelSettings(precision=precision)), generator(2)
     step = STEP if not model.levels else Step(state.level, state.level**2 / 2, state.level / 2, state.level)
     return lambda: sampler.step(state, step, random)
 
@@ -186,10 +188,18 @@ def medians(functions: dict[str, Callable[[], object]], seconds: float) -> dict[
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def matrix_peak(seconds: float, precision: str = "float32") -> float:
-    """Floating-point operations per second of a large matrix product."""
-    a = torch.rand(1024, 1024, dtype=getattr(torch, precision))
-    return 2 * 1024**3 / medians({"product": lambda: a @ a}, seconds)["product"]
+def peak(seconds: float, precision: str = "float32") -> float:
+    """Floating-point operations per second of what runs fastest here: a large matrix product or a large convolution.
+
+    Some processors are several times slower at the product than at the convolution.
+    """
+    kind = getattr(torch, precision)
+    a = torch.rand(1024, 1024, dtype=kind)
+    x, kernel = torch.rand(16, 128, 32, 32, dtype=kind), torch.rand(128, 128, 3, 3, dtype=kind)
+    x, kernel = (part.to(memory_format=torch.channels_last) for part in (x, kernel))
+    work = {"product": lambda: a @ a, "convolution": lambda: nn.functional.conv2d(x, kernel, padding=1)}
+    took = medians(work, seconds)
+    return max(operations(function) / took[name] for name, function in work.items())
 
 
 class Operations(TorchDispatchMode):

@@ -25,7 +25,7 @@ CAPTION = 24  # pixels above a picture of the film
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a bundled name, hf-hub:owner/name@revision, or a directory")
     parser.add_argument(
-        "--walk", required=True, help="toggles, parted by semicolons: +A or A requires, -A excludes, ~A frees"
+        "--walk", required=True, help="toggles, separated by semicolons: +A or A requires, -A excludes, ~A frees"
     )
     parser.add_argument("-n", type=int, default=16, help="how many chains (16)")
     parser.add_argument("--seed", type=int, default=0)

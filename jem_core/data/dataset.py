@@ -188,7 +188,7 @@ def check_place(directory: Path, overwrite: bool) -> None:
     if not (directory / "dataset.json").exists():
         raise ValueError(f"{directory} holds other files than a data set; choose another place.")
     if not overwrite:
-        raise ValueError(f"{directory} holds a data set already; say --overwrite to replace it.")
+        raise ValueError(f"{directory} holds a data set already; add --overwrite to replace it.")
 
 
 def _write_rows(directory: Path, source: Source) -> np.ndarray:

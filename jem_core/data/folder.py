@@ -126,7 +126,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     try:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
-        raise ValueError(f"{path}, row {reader.line_num} is no CSV: {error}.") from None
+        raise ValueError(f"{path}, row {reader.line_num} is not valid CSV: {error}.") from None
     header = rows[0][1]
     if len(header) < 2:
         raise ValueError(f"{path} has a single column; it needs a file name and one column per attribute.")
@@ -204,7 +204,8 @@ def _one_sided(names: list[str], labels: np.ndarray) -> list[str]:
     for i, name in enumerate(names):
         known = labels[:, i][labels[:, i] >= 0]
         if len(known) == 0 or known.min() == known.max():
-            words.append(f"{name} has the same value in every picture that knows it: nothing can be learnt of it.")
+            same = f"{name} has the same value in every picture that has one"
+            words.append(f"{same}, so nothing can be learned about it.")
     return words
 
 

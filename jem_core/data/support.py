@@ -89,4 +89,4 @@ class Support:
                 names = json.loads((file.metadata() or {})["names"])
                 return cls(names, file.get_tensor("rows"), file.get_tensor("counts"))
         except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-            raise ValueError(f"{path} is no table of training support: {error}.") from None
+            raise ValueError(f"{path} is not a table of training support: {error}.") from None

@@ -34,7 +34,7 @@ def source(
 ) -> Source:
     """UT Zappos50K at this size; missing: "drop" rows with a missing value, or "keep" them as unknown."""
     if missing not in ("drop", "keep"):
-        raise ValueError(f"There is no way {missing!r} to treat missing values. Choose drop or keep.")
+        raise ValueError(f"missing is {missing!r}; choose drop or keep.")
     root = Path(root)
     table = _find(root, ("meta-data.csv", "ut-zap50k-data/meta-data.csv"))
     pictures = _find(root, ("ut-zap50k-images-square", "images-square"))
@@ -44,7 +44,7 @@ def source(
         whole = np.asarray((labels >= 0).all(1))
         ids, labels = [name for name, keep in zip(ids, whole, strict=True) if keep], labels[whole]
     if not ids:
-        raise ValueError(f"{table} has no row without missing values; say --missing keep to use them all the same.")
+        raise ValueError(f"{table} has no row without missing values; add --missing keep to use them all the same.")
     keep = frequent(names, labels, least)
     if not keep:
         raise ValueError(f"No attribute of {table} has at least {least:.0%} positives.")

@@ -212,8 +212,8 @@ class ResidualModel(JointEnergyModel):
         sides = [image_size // fold // 2**i for i in range(len(self.widths))]
         if not self.widths or len(self.widths) != len(self.blocks) or sides[-1] < 2:
             raise ValueError(
-                f"The widths are {list(widths)} and the blocks {list(blocks)}; expected equally many, "
-                f"and no more than halve {image_size // fold} pixels down to 2."
+                f"The widths are {list(widths)} and the blocks {list(blocks)}; expected as many of one as "
+                f"of the other, and few enough that halving {image_size // fold} pixels leaves at least 2."
             )
         if min(self.widths) < 1 or min(*self.blocks, ascent) < 0:
             raise ValueError(

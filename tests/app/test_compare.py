@@ -264,7 +264,7 @@ def test_how_it_works_in_six_pictures(tiny_bundle: Bundle) -> None:
     assert langevin["images"][0]["src"] != langevin["images"][3]["src"]
     assert len(gibbs["lines"][0]["values"]) == explain.SHOWN_STEPS[-1]
     assert [line["label"] for line in marginalizing["lines"]] == ["marginalizing", "resampling"]
-    assert "not evaluated" in calibration["note"]
+    assert "has not been evaluated" in calibration["note"]
 
 
 def test_how_noise_levels_work_in_six_pictures(tiny_levels: Bundle) -> None:

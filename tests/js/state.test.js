@@ -5,6 +5,7 @@ import {
   defaults,
   NEXT,
   readAddress,
+  refusal,
   sameChoices,
   sentence,
   shelf,
@@ -104,6 +105,14 @@ test('what is not known is left out and named; what is out of range is brought i
   assert.equal(settings.chains, 64);
   assert.deepEqual(ignored, ['Model', 'Required', 'sampler', 'lift']);
   assert.deepEqual(limited, ['chains']);
+});
+
+test('a number that is not taken is quoted, with what was expected', () => {
+  const [chains, lift] = [TABLE[4], TABLE[6]];
+  assert.equal(refusal(chains, '500'), 'chains was 500; expected 1 to 64 on this server.');
+  assert.equal(refusal(chains, '2.5'), 'chains was 2.5; expected a whole number from 1 to 64 on this server.');
+  assert.equal(refusal(chains, ''), 'chains was empty; expected 1 to 64 on this server.');
+  assert.equal(refusal(lift, '0'.repeat(99)), `lift was ${'0'.repeat(20)}; expected 0.02 to 40.`);
 });
 
 test('strengths of unknown attributes are dropped', () => {

@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -250,11 +249,14 @@ async def models_of(server: Server) -> dict[str, list[str]]:
 
 
 def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
-    """Let the visitors in: once to warm the server, then round after round. Whether all is well comes last."""
+    """Let the visitors in: to warm the server, then round after round. Whether all is well comes last.
+
+    A third of a round warms it: until every kind of request was served once, what it loads for good still grows.
+    """
     settings = requests(args.visitors, asyncio.run(models_of(server)))
     expected = reference(settings, args.model, args.threads)
     figures, resting, peak, slow, untold = Figures(), [], 0.0, [], 0
-    for seconds in [0.0] + [60 * args.minutes] * args.rounds:
+    for seconds in [20 * args.minutes] + [60 * args.minutes] * args.rounds:
         lost, crossed, began = figures.lost, figures.crossed, time.monotonic()
         figures, sizes = asyncio.run(crowd(server, settings, expected, seconds))
         figures.lost, figures.crossed = lost + figures.lost, crossed + figures.crossed
@@ -262,13 +264,13 @@ def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bo
         took, peak = time.monotonic() - began, max(peak, *sizes)
         time.sleep(args.idle + SETTLING)
         resting.append(memory(server.process.pid))
-    growth = [100 * (after / before - 1) for before, after in pairwise(resting)]
+    growth = [100 * (after / resting[0] - 1) for after in resting[1:]]
     tracebacks = server.log().count("Traceback (most recent call last)")
     trouble = figures.lost or figures.crossed or tracebacks or slow or untold
     good = not trouble and figures.finished > 0 and max(growth) <= args.growth
     rows = table(args, figures, took, tracebacks)
     rows["memory at rest, before and after each round"] = " / ".join(f"{size:.0f}" for size in resting) + " MB"
-    rows["its growth in each, and the peak"] = ", ".join(f"{one:+.1f} %" for one in growth) + f"; {peak:.0f} MB"
+    rows["its growth since the first, and the peak"] = ", ".join(f"{one:+.1f} %" for one in growth) + f"; {peak:.0f} MB"
     return figures, rows, good
 
 

@@ -67,7 +67,7 @@ def test_every_figure_has_its_counts(measured: Path):
     assert Bundle.read(measured / "model").evaluation == found
 
 
-def test_prediction_is_measured_on_the_reporting_half(measured: Path, tiny_dataset):
+def test_prediction_is_measured_on_the_test_images(measured: Path, tiny_dataset):
     found = read(measured)["prediction"]
     assert found["images"] == len(tiny_dataset.indices("test"))
     assert sum(read(measured, "calibration")["all"]["bins"]["count"]) == found["labels"]

@@ -142,7 +142,7 @@ def test_a_run_over_noise_levels_leaves_its_files_and_goes_on(tiny_dataset: Data
             {"objective": "gan"},
             "no objective 'gan'; choose one of supervised, jem, gibbs-jem, denoising",
         ),
-        ("avatars", {"widths": "[4, 8]"}, "The widths are [4, 8] and the blocks [1, 1, 2, 1]; expected equally many"),
+        ("avatars", {"widths": "[4, 8]"}, "The widths are [4, 8] and the blocks [1, 1, 2, 1]; expected as many"),
     ],
 )
 def test_mistakes_are_named(

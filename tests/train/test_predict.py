@@ -44,7 +44,7 @@ def test_the_words_are_those_of_the_prediction(drawings: Bundle, capsys: pytest.
         assert f"{row.rate:.0%}" in line if row.enough else "too few to say" in line
         assert line.endswith(f" {row.count}")
     last = said.splitlines()[-1]
-    assert (VERDICTS[prediction.reading.verdict] if prediction.reading else "cannot be said") in last
+    assert (VERDICTS[prediction.reading.verdict] if prediction.reading else "cannot reliably tell") in last
 
 
 def seen_by(model: Bundle, folder: Path, *words: str, picture: Path = PORTRAIT) -> np.ndarray:
@@ -60,7 +60,7 @@ def test_a_model_of_faces_sees_the_face(
     assert face.shape == whole.shape == (32, 32, 3)
     assert np.abs(face - whole).mean() > 5
     assert np.array_equal(whole, seen_by(drawings, tmp_path))  # which never looks for a face
-    assert "cannot be said" in capsys.readouterr().out
+    assert "cannot reliably tell" in capsys.readouterr().out
 
 
 def test_two_faces_and_none(faces: Bundle, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -91,7 +91,7 @@ def test_a_hub_that_is_not_there(finished: Path, tmp_path: Path) -> None:
     look = f"{imports}; code = {call}; print(time.monotonic() - t); sys.exit(code)"
     done = in_process(["-c", look], closed.url, tmp_path)
     assert done.returncode == 2
-    assert "The Hub cannot be reached, nothing was published (" in done.stderr
+    assert "The Hub cannot be reached, so nothing was published (" in done.stderr
     assert "Traceback" not in done.stderr
     assert float(done.stdout.splitlines()[-1]) < SECONDS
 

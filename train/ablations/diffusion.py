@@ -157,7 +157,7 @@ def report(net: UNet, bundle: Bundle, dataset: Dataset, judge: Judge, chains: in
     found: dict = {"guidance": guidance, "tried": {f"{g:g}": round(value, 4) for g, value in tried.items()}}
     for name in ("singles", "seen_pairs", "held_out_pairs"):
         found[name] = round(judged(net, judge, getattr(plan, name), chains, steps=steps, guidance=guidance), 4)
-    free = torch.full((2 * chains, len(bundle.names)), FREE)
+    free = torch.full((5 * chains, len(bundle.names)), FREE)  # as many as `evaluate` takes
     images = torch.cat([sample(net, part, judge.image_size, steps, 1.0, i) for i, part in enumerate(free.split(50))])
     real = dataset.tensors(dataset.indices("test"))[0][:1500]
     found["fidelity"] = compare_features(judge.embed(images), judge.embed(real))

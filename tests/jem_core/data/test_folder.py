@@ -129,7 +129,7 @@ def test_repeated_rows_count_once_and_contradictions_are_named(root: Path, tmp_p
         ("file,A,\na00.png,1,0\n", "column 3 of the header has no name"),
         ("file,A\na00.png,1\na01.png\n", r"row 3 \(a01\.png\): 1 cells, but the header has 2"),
         ("file,A\n,1\n", "row 2: the file name is empty"),
-        ('file,A\na00.png,"1\na01.png,0\n', "row 3 is no CSV"),
+        ('file,A\na00.png,"1\na01.png,0\n', "row 3 is not valid CSV"),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused(root: Path, tmp_path: Path, text: str, message: str) -> None:

@@ -54,7 +54,7 @@ def test_the_file_keeps_everything(labels: np.ndarray, tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong").write_bytes(b"not safetensors at all")
-    with pytest.raises(ValueError, match="no table of training support"):
+    with pytest.raises(ValueError, match="is not a table of training support"):
         Support.load(tmp_path / "wrong")
     with pytest.raises(ValueError, match="shape"):
         Support(NAMES, np.zeros((2, 3), np.int8), np.array([1, 2]))
