@@ -129,7 +129,7 @@ def test_one_step_is_taken_apart_and_the_chains_stay(model):
     ("changes", "sentence"),
     [
         ({"settings": CHOSEN | {"with": ["Smilling"]}}, "There is no attribute 'Smilling'"),
-        ({"settings": CHOSEN | {"with": ["Red"], "without": ["Red"]}}, "both with and without"),
+        ({"settings": CHOSEN | {"with": ["Red"], "without": ["Red"]}}, "both required and excluded"),
         ({"settings": CHOSEN | {"chains": 10**9}}, "Pictures is"),
         ({"settings": None}, "The settings are a NoneType"),
         ({"order": -1}, "order is -1"),

@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_file(model, tmp_path):
     ("words", "sentence"),
     [
         (["--with", "Redd"], "There is no attribute 'Redd'; did you mean Red"),
-        (["--with", "Red", "--without", "Red"], "both with and without"),
+        (["--with", "Red", "--without", "Red"], "both required and excluded"),
         (["--gif", "run.mp4"], "must end in .gif or .webp"),
         (["--gif", "run.gif", "--keep-best", "2"], "leave --keep-best out"),
         (["--guidance", "none"], "guidance is 'none'; expected a number"),
