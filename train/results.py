@@ -14,6 +14,7 @@ from train.measures import is_plain
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ASSETS / "models"
+RIVAL = ROOT / "train" / "ablations" / "diffusion.json"  # what train.ablations.diffusion wrote of avatars
 BEGIN, END = "<!-- results: python -m train results -->", "<!-- end of results -->"
 SHOWN = (Denoising.name, GibbsJem.name)  # ours and the paper's; their rivals stand on the Compare screen
 ROWS = {
@@ -69,9 +70,16 @@ def evaluations(directory: Path) -> dict[str, dict]:
     return found
 
 
+def rival(path: Path) -> dict:
+    """The diffusion model's figures, by the same keys."""
+    figures = json.loads(path.read_text())
+    return figures | {"frechet_distance": figures["fidelity"]["frechet_distance"]}
+
+
 def results_table(directory: Path) -> str:
-    """One column per model of SHOWN, one row per measure; what was not measured stays empty."""
+    """One column per model of SHOWN, and the rival's; one row per measure; what was not measured stays empty."""
     found = {name: rows for name, rows in evaluations(directory).items() if rows["objective"] in SHOWN}
+    found |= {"diffusion": rival(RIVAL)}
     heads = ["measure", *(f"`{name}`" for name in found)]
     lines = [[title, *(_shown(rows.get(key), key) for rows in found.values())] for key, title in ROWS.items()]
     return table(heads, lines)
