@@ -84,26 +84,32 @@ class _Silu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.save_for_backward(x)
+        ctx.slope = None
         return F.silu(x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return _SiluSlope.apply(*gradients, *ctx.saved_tensors)
+        (g,), (x,) = gradients, ctx.saved_tensors
+        if torch.is_grad_enabled():  # the first pass of denoising; the second comes by here again
+            with torch.no_grad():
+                ctx.slope = aten.silu_backward(x.new_ones(()).expand_as(x), x)
+            return _SiluSlope.apply(g, x, ctx.slope)
+        return aten.silu_backward(g, x) if ctx.slope is None else g * ctx.slope
 
 
 class _SiluSlope(torch.autograd.Function):
     """g silu'(x). With s = sigmoid(x): silu'' = s (1 - s) (2 + x (1 - 2 s))."""
 
     @staticmethod
-    def forward(ctx: Any, g: Tensor, x: Tensor) -> Tensor:
-        ctx.save_for_backward(g, x)
-        return aten.silu_backward(g, x)
+    def forward(ctx: Any, g: Tensor, x: Tensor, slope: Tensor) -> Tensor:
+        ctx.save_for_backward(g, x, slope)
+        return g * slope
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (gg,) = gradients
-        g, x = ctx.saved_tensors
+        g, x, slope = ctx.saved_tensors
         s = torch.sigmoid(x)
         inner = (x + 2).addcmul_(x, s, value=-2).mul_(g).mul_(gg)
         # In place: memory that is new costs more than the arithmetic.
-        return aten.silu_backward(gg, x), aten.sigmoid_backward.grad_input(inner, s, grad_input=inner)
+        return gg * slope, aten.sigmoid_backward.grad_input(inner, s, grad_input=inner), None
