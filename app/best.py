@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.live import Run, Step
 
 STOPPED = "Stopped. The pictures are as they were."
-TOO_LONG = "That took too long. The pictures are as they were; try it with fewer of them."
+TOO_LONG = "That took too long. The pictures are as they were; try again with fewer pictures."
 
 
 def keep_the_best(run: Run) -> Iterator[Step]:
@@ -27,7 +27,7 @@ def keep_the_best(run: Run) -> Iterator[Step]:
     before, settings = run.chains, run.settings.but(walk="", moving=0, locked=())
     n, batches = settings.chains, run.limits.best_of
     kept: list[tuple[Lane, Tensor]] | None = None
-    deadline, done = Deadline(run.limits.call_seconds), 0
+    deadline, done, why = Deadline(run.limits.call_seconds), 0, ""
     for batch in range(batches):
         chains = begin(run.catalog, settings, run.letter.fresh, run.photo, slice(batch * n, (batch + 1) * n))
         chains.film, chains.past, chains.epoch = before.film, before.past, before.epoch
@@ -46,12 +46,12 @@ def keep_the_best(run: Run) -> Iterator[Step]:
             if time.monotonic() >= run.frame_due:
                 yield run.frame("best", progress=[batch * steps + chains.step, batches * steps])
         else:
-            done += 1
+            done, why = done + 1, why or chains.walk.why
             judged = [_judge(lane, bound) for lane, bound in zip(chains.lanes, run.stepper.bound, strict=True)]
             kept = judged if kept is None else [_better(*pair, n) for pair in zip(kept, judged, strict=True)]
             continue
         break
-    walk = Walk(best_of=done)
+    walk = Walk(best_of=done, why=why)
     walk.turn(run.condition())
     walk.whole = True
     lanes = [lane for lane, _ in kept]

@@ -65,6 +65,19 @@ class Chains:
         same = self.step > 0 or self.asked == settings.asked or bool(self.script)
         return same and self.key == settings.start_key() and self.fresh == fresh
 
+    def has_felt(self, way: tuple) -> bool:
+        """Whether these settings are those that the chains have felt. How much may change is for a change to ask: until
+        the first of them, chains have not felt it."""
+        unfelt = ("lift",) if len(self.walk.legs) == 1 else ()
+        before, now = (
+            (strengths, [pair for pair in own if pair[0] not in unfelt]) for strengths, own in (self.way, way)
+        )
+        return before == now
+
+    def made_under(self, settings: Settings) -> bool:
+        """Whether these settings, as they are now, are those that made the chains."""
+        return self.key == settings.start_key() and self.has_felt(settings.way)
+
     def keep(self) -> int:
         """Note this state, once, among those that a visitor can go back to."""
         if self.kept is None or self.kept[1] != self.step:
@@ -183,16 +196,10 @@ class Stepper:
         self._move()
 
     def _note_way(self) -> None:
-        """Settings that changed on the way cannot be told by a link. How much may change is for a change to ask: until
-        the first of them, chains have not felt it."""
-        chains, way = self.chains, self.settings.way
-        unfelt = ("lift",) if len(chains.walk.legs) == 1 else ()
-        before, now = (
-            (strengths, [pair for pair in own if pair[0] not in unfelt]) for strengths, own in (chains.way, way)
-        )
-        if before != now:
-            chains.walk.break_off(walks.SETTINGS)
-        chains.way = way
+        """Settings that changed on the way cannot be told by a link."""
+        if not self.chains.has_felt(self.settings.way):
+            self.chains.walk.break_off(walks.SETTINGS)
+        self.chains.way = self.settings.way
 
     def steer(self, asked: Condition) -> None:
         """On to another condition, where it is another."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.chains import Chains
 from app.settings import Settings
-from app.walk import Walk, write
+from app.walk import SETTINGS, Leg, Walk, write
 
 NEVER = ("start", "photo")  # a photograph does not travel in a line of text
 
@@ -20,20 +22,35 @@ class Recipe:
     note: str = ""  # what they do not reproduce, and why
 
 
-def recipe(settings: Settings, walk: Walk | None, source: str) -> Recipe:
+def recipe(settings: Settings, chains: Chains | None, source: str) -> Recipe:
     """For what is on screen; for fresh pictures of the same condition where that cannot be made again."""
-    why = walk.why if walk else ""
-    legs = walk.taken() if walk and not why else []
-    best_of = walk.best_of if walk and not why else 0
-    note = f"These pictures cannot be made again, because {why}. This makes fresh ones." if why else ""
+    walk = chains.walk if chains else Walk()
+    why = walk.why
+    if chains and not why and not chains.made_under(settings):
+        why = SETTINGS
+    if chains and chains.lanes[0].sampler:  # side by side, each column has its own
+        settings = settings.but(own=tuple((dict(settings.own) | {"sampler": chains.lanes[0].sampler}).items()))
+    legs = [] if why else walk.taken()
     if len(legs) < 2 and all(leg.steps is None for leg in legs):
-        if settings.strengths:
-            note = note or "The command line does not take strengths; the Python does."
-        return Recipe(_sample_python(settings, source, best_of), _sample_command(settings, source, best_of), note)
-    python = _walk_python(settings, walk, source)
-    if any(leg.steps is not None for leg in legs):
-        note = "Some pictures had not arrived yet. The Python takes that into account; the command line does not."
-    return Recipe(python, _walk_command(settings, walk, source), note)
+        best_of = 0 if why else walk.best_of
+        python, command = _sample_python(settings, source, best_of), _sample_command(settings, source, best_of)
+    else:
+        python, command = _walk_python(settings, legs, source), _walk_command(settings, legs, source)
+    return Recipe(python, command, " ".join(_notes(settings, chains, legs, why)))
+
+
+def _notes(settings: Settings, chains: Chains | None, legs: list[Leg], why: str) -> Iterator[str]:
+    """What the recipe does not reproduce, one sentence each."""
+    if why:
+        yield f"These pictures cannot be made again, because {why}. This makes fresh ones."
+    if chains and len(chains.lanes) > 1:
+        yield f"This makes the first column alone: {chains.lanes[0].title}."
+    if any(leg.steps is not None for leg in legs[:-1]):
+        yield "Some changes came before the pictures were done. The Python repeats that; the command line does not."
+    if legs and legs[-1].steps is not None:
+        yield "The pictures are not done yet. The Python stops where they are; the command line goes on to the end."
+    if settings.strengths:
+        yield "The command line does not take strengths; the Python does."
 
 
 def _changes(settings: Settings) -> list[tuple[str, object]]:
@@ -74,14 +91,17 @@ def _sample_python(settings: Settings, source: str, best_of: int) -> str:
     )
 
 
-def _walk_python(settings: Settings, walk: Walk, source: str) -> str:
-    legs = walk.taken()
-    text = write(legs).split(";")
-    parts = "; ".join(part.partition("@")[0] for part in text)
+def _parts(legs: list[Leg]) -> str:
+    """The changes as `parse_walk` reads them, without steps."""
+    return "; ".join(part.partition("@")[0] for part in write(legs).split(";"))
+
+
+def _walk_python(settings: Settings, legs: list[Leg], source: str) -> str:
     steps = [leg.steps for leg in legs]
+    seen = "" if settings.view == "heading" else "heading=False"
     return (
         f"{_head(settings, source, 'from jem_core.walks import parse_walk' + chr(10))}"
-        f"conditions = parse_walk({parts!r}, model)\n"
+        f"conditions = parse_walk({_parts(legs)!r}, model)\n"
         f"steps = {steps!r}  # under each condition; None: until the pictures have arrived\n"
         "chains = model.chains(\n"
         "    conditions[0],\n"
@@ -93,7 +113,7 @@ def _walk_python(settings: Settings, walk: Walk, source: str) -> str:
         "    while not chains.finished and taken != most:\n"
         "        chains.advance()\n"
         "        taken += 1\n"
-        "for i, image in enumerate(chains.images()):\n"
+        f"for i, image in enumerate(chains.images({seen})):\n"
         "    to_image(image).save(f'picture-{i}.png')\n"
     )
 
@@ -120,8 +140,7 @@ def _sample_command(settings: Settings, source: str, best_of: int) -> str:
     return shlex.join([*words, "--out", "grid.png"])
 
 
-def _walk_command(settings: Settings, walk: Walk, source: str) -> str:
+def _walk_command(settings: Settings, legs: list[Leg], source: str) -> str:
     """python -m train steer ..., the last row of whose grid is what is on screen."""
-    parts = "; ".join(part.partition("@")[0] for part in write(walk.taken()).split(";"))
-    words = ["python", "-m", "train", "steer", source, f"--walk={parts}", *_options(settings)]
+    words = ["python", "-m", "train", "steer", source, f"--walk={_parts(legs)}", *_options(settings)]
     return shlex.join([*words, "--out", "walk.png"])

@@ -128,7 +128,7 @@ def recipes(chains: Chains | None, event: gr.EventData) -> dict:
     """How to make what is on screen without the app."""
     try:
         settings = _settings(_get(event, "settings"))
-        made = recipe(settings, chains.walk if chains else None, current().catalog.source(settings.model))
+        made = recipe(settings, chains, current().catalog.source(settings.model))
         return {"kind": "recipe", "order": random.random(), **asdict(made)}
     except ValueError as error:
         return _refused(error)

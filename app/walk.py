@@ -21,6 +21,7 @@ LONGEST_LEG = 1_000  # steps
 LOCKED = "some pictures were locked while the others changed"
 MOVED = "the pictures kept moving"
 LIKE = "they grew out of an earlier picture"
+CHOSEN = "they grew out of the best of many"
 HALF = "a step was taken in halves"
 SETTINGS = "settings changed on the way"
 REPLACED = "a chain went astray and was replaced"
@@ -50,6 +51,8 @@ class Walk:
 
     def turn(self, condition: Condition) -> None:
         """Another condition from here on."""
+        if self.best_of and self.legs:
+            self.break_off(CHOSEN)
         if self.legs:
             self.legs[-1] = Leg(self.legs[-1].condition, None if self.whole else self.steps)
         self.legs.append(Leg(condition))

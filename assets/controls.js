@@ -6,6 +6,7 @@ import { closeDetail } from './detail.js';
 import { paintEnds } from './ends.js';
 import { anew, change, post } from './run.js';
 import { fromShare, levelWords, toShare } from './scales.js';
+import { askForRecipe } from './share.js';
 import { buildShelf, settingsFor, shelfEvents } from './shelf.js';
 import { refusal } from './state.js';
 import {
@@ -262,7 +263,10 @@ export function listenToControls() {
   lift.addEventListener('input', () => setText(find('.gj-lift output'), liftWords(Number(lift.value))));
   lift.addEventListener('change', () => {
     store.settings.lift = +fromShare(Number(lift.value), LIFT.low, LIFT.high).toPrecision(3);
+    // Changes that were made asked for the old value: with the new one a link would lead elsewhere.
+    if (store.walk.includes(';')) Object.assign(store, { walk: '', why: 'settings changed on the way' });
     writeAddress();
+    askForRecipe();
     if (store.playing) post();
   });
 }

@@ -27,6 +27,6 @@ def run(settings: Settings, chains=None, order=None, session="test", photo=None,
     return frames, kept
 
 
-def pictures(chains, runtime):
+def pictures(chains, runtime, heading=True):
     lane = chains.lanes[0]
-    return Chains(runtime.catalog.bundle(lane.model), lane.memory).images()
+    return Chains(runtime.catalog.bundle(lane.model), lane.memory).images(heading)

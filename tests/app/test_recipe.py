@@ -4,6 +4,7 @@ import shlex
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from runs import LEVELS, PAPER, pictures, run
 
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def make(settings, chains, runtime, tmp_path, monkeypatch):
     """The recipe; its Python was run, and wrote what is on screen."""
     source = str(runtime.catalog.bundle(settings.model).directory)
-    made = recipe(settings, chains.walk, source)
+    made = recipe(settings, chains, source)
     monkeypatch.chdir(tmp_path)
     exec(compile(made.python, "recipe", "exec"), {})
-    for i, image in enumerate(pictures(chains, runtime)):
+    for i, image in enumerate(pictures(chains, runtime, settings.view == "heading")):
         assert Image.open(f"picture-{i}.png").tobytes() == to_image(image).tobytes()
     return made
 
@@ -61,28 +62,70 @@ def test_a_walk_that_did_not_wait(runtime, tmp_path, monkeypatch):
     settings = LEVELS.but(required=("Left",))
     made = make(settings, run(settings, chains)[1], runtime, tmp_path, monkeypatch)
     assert "steps = [2, None]" in made.python
-    assert made.note.endswith("The Python takes that into account; the command line does not.")
+    assert made.note == (
+        "Some changes came before the pictures were done. The Python repeats that; the command line does not."
+    )
+
+
+@pytest.mark.parametrize("view", ["heading", "chain"])
+def test_pictures_on_their_way(runtime, tmp_path, monkeypatch, view):
+    settings = LEVELS.but(pause=2, view=view)
+    made = make(settings, run(settings)[1], runtime, tmp_path, monkeypatch)
+    assert made.note.startswith("The pictures are not done yet. The Python stops where they are")
 
 
 def test_strengths(runtime, tmp_path, monkeypatch):
     settings = LEVELS.but(strengths=(("Red", 3.0),))
-    made = make(settings, run(settings)[1], runtime, tmp_path, monkeypatch)
+    chains = run(settings)[1]
+    made = make(settings, chains, runtime, tmp_path, monkeypatch)
     assert made.note == "The command line does not take strengths; the Python does."
+    settings = settings.but(required=("Red", "Left"))
+    made = make(settings, run(settings, chains)[1], runtime, tmp_path, monkeypatch)
+    assert "chains.steer(" in made.python
+    assert made.note == "The command line does not take strengths; the Python does."
+
+
+@pytest.mark.parametrize(
+    ("compare", "title"), [("samplers", "Marginalizing"), ("models", "tiny-levels (noise levels)")]
+)
+def test_of_two_columns_the_first(runtime, tmp_path, monkeypatch, compare, title):
+    settings = LEVELS.but(compare=compare, own=(("sampler", "resampling"),))
+    made = make(settings, run(settings)[1], runtime, tmp_path, monkeypatch)
+    assert made.note == f"This makes the first column alone: {title}."
+
+
+def test_settings_that_changed_after_the_pictures_had_come(runtime, tmp_path, monkeypatch):
+    chains = run(LEVELS)[1]
+    made = make(LEVELS.but(own=(("lift", 9.0),)), chains, runtime, tmp_path, monkeypatch)
+    assert made.note == "", "what only a change asks for was not felt yet"
+    chains = run(LEVELS.but(required=("Left",)), chains)[1]
+    made = recipe(LEVELS.but(required=("Left",), own=(("lift", 9.0),)), chains, "tiny-levels")
+    assert "cannot be made again, because settings changed on the way" in made.note
+    assert recipe(LEVELS.but(required=("Left",), seed=9), chains, "tiny-levels").note
 
 
 def test_what_cannot_be_made_again_says_so(runtime):
     settings = LEVELS.but(required=("Left",), locked=(1,))
     chains = run(settings, run(LEVELS)[1])[1]
-    made = recipe(settings, chains.walk, "tiny-levels")
+    made = recipe(settings, chains, "tiny-levels")
     assert "cannot be made again, because some pictures were locked" in made.note
     assert "jem_core.sample(" in made.python
 
 
-def test_the_best_of_many(runtime):
-    _, chains = run(LEVELS, order=Order("best"))
-    made = recipe(LEVELS, chains.walk, "tiny-levels")
+def test_the_best_of_many(runtime, tmp_path, monkeypatch):
+    chains = run(LEVELS, order=Order("best"))[1]
+    made = make(LEVELS, chains, runtime, tmp_path, monkeypatch)
     assert "keep_best=3" in made.python
     assert "--keep-best 3" in made.command
+    settings = LEVELS.but(required=("Left",))
+    made = recipe(settings, run(settings, chains)[1], "tiny-levels")
+    assert "cannot be made again, because they grew out of the best of many" in made.note
+
+
+def test_the_best_of_many_from_a_photo(runtime):
+    settings = LEVELS.but(own=(("start", "photo"),))
+    chains = run(settings, order=Order("best"), photo=torch.rand(1, 3, 32, 32))[1]
+    assert "because they started from your photo" in recipe(settings, chains, "tiny-levels").note
 
 
 def test_before_there_are_any_pictures(runtime):
