@@ -40,14 +40,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Purple",
     ),
 }
-# A picture may have two colours, but whoever asks for red after brown wants red instead; and only boots are high.
-INSTEAD: tuple[frozenset[str], ...] = (
-    frozenset(GROUPS["Colour"]),
-    *(
-        frozenset({kind, "Ankle_Boots", "Mid_Calf", "Knee_High", "Over_the_Knee"})
-        for kind in ("Sandals", "Slippers", "Sneakers", "Heels", "Flats", "Oxfords", "Loafers", "Clogs_and_Mules")
-    ),
-)
 OTHER = "Other"
 CAPTIONS = {
     **{"Wearing_Hat": "Hat", "Wearing_Lipstick": "Lipstick", "Wearing_Earrings": "Earrings"},
@@ -95,13 +87,6 @@ PHRASES = {
 def phrases(name: str) -> tuple[str, str]:
     """How a sentence says that an attribute is required, and that it is excluded."""
     return PHRASES.get(name, (caption(name).lower(), f"no {caption(name).lower()}"))
-
-
-def switched_off(name: str, names: Sequence[str], rivals: Sequence[str]) -> list[str]:
-    """What a visitor who requires this attribute no longer asks for: its rivals, which cannot be true beside it, and
-    what it takes the place of."""
-    replaced = {other for group in INSTEAD if name in group for other in group if other != name}
-    return [other for other in names if other in rivals or other in replaced]
 
 
 def sentence(condition: Condition) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app import gpu, static
-from app.attributes import grouped, switched_off
+from app.attributes import grouped
 from app.model_check import check_model
 from app.presets import presets_for
 from jem_core import hub
@@ -196,7 +196,7 @@ class Catalog:
             "groups": grouped(entry.attributes),
             "sampling": sampling_of(entry.config, entry.levels),
             "levels": entry.levels,
-            "exclusive": {name: switched_off(name, entry.attributes, data.rivals(name)) for name in entry.attributes},
+            "exclusive": {name: list(data.instead_of(name)) for name in entry.attributes},
             "rivals": self.rivals(entry.name),
             "family": self.family(entry.name),
             "kind": OBJECTIVES.get(entry.objective, entry.objective),

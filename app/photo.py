@@ -78,7 +78,7 @@ def hello() -> dict:
 
 
 def _model_facts(entry: Entry) -> dict:
-    rivals = {name: list(entry.data.rivals(name)) for name in entry.attributes}
+    rivals = {name: list(entry.data.instead_of(name)) for name in entry.attributes}
     label = LABELS.get(entry.data.source, entry.data.title)
     kind = OBJECTIVES.get(entry.objective, entry.objective)
     ours = entry.name.startswith(entry.data.source)  # one of a family; else its own name says more

@@ -61,14 +61,17 @@ def _probabilities(bundle: Bundle, images: Tensor) -> Tensor:
 def asked_of(bundle: Bundle, seen: Tensor, changes: Tensor) -> Tensor:
     """All that is asked of an edited picture: the changes, and everything else as it was seen (n, K).
 
-    What cannot be true beside a required attribute goes: brown hair when blond hair is asked for. What went along with
-    it is left free where training never saw the rest: a bald head with bangs needs some colour of hair.
+    What cannot be true beside a required attribute goes: brown hair when blond hair is asked for. What it takes the
+    place of is left free, and so is what went along with it where training never saw the rest: a bald head with bangs
+    needs some colour of hair.
     """
     check_labels(changes, changes != FREE, tuple(seen.shape), "the changes")
     asked = torch.where(changes == FREE, seen, changes)
     for row, change in zip(asked, changes, strict=True):
         for k in (change != FREE).nonzero()[:, 0].tolist():
             if change[k] == WITH:
+                replaced = [bundle.names.index(name) for name in bundle.data.instead_of(bundle.names[k])]
+                row[[i for i in replaced if row[i] == WITH]] = FREE
                 row[_rivals(bundle, [k])] = WITHOUT
             _leave_free(bundle, row, k)
     return torch.where(changes == FREE, asked, changes)

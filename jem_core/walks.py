@@ -35,21 +35,21 @@ class Walk:
 def parse_walk(text: str, bundle: Bundle) -> tuple[Condition, ...]:
     """The condition after each part of a walk; the first part is where it begins.
 
-    As in the app, requiring an attribute frees the required ones that cannot be true beside it.
+    As in the app, requiring an attribute frees the required ones that it takes the place of.
     """
     condition, found = Condition.free(bundle.names), []
     for part in text.split(";"):
         for name, value in _toggles(part.strip(), bundle.names):
-            condition = toggle(condition, name, value, bundle.data.rivals(name))
+            condition = toggle(condition, name, value, bundle.data.instead_of(name))
         found.append(condition)
     return tuple(found)
 
 
-def toggle(condition: Condition, name: str, value: int, rivals: Sequence[str] = ()) -> Condition:
-    """One attribute required, excluded or freed."""
+def toggle(condition: Condition, name: str, value: int, replaced: Sequence[str] = ()) -> Condition:
+    """One attribute required, excluded or freed; one that is required takes the place of others."""
     changes = {name: value}
     if value == WITH:
-        changes |= {rival: FREE for rival in rivals if rival in condition.required}
+        changes |= {other: FREE for other in replaced if other in condition.required}
     values = zip(condition.names, condition.values, strict=True)
     return replace(condition, values=tuple(changes.get(known, old) for known, old in values))
 

@@ -47,7 +47,7 @@ def _toggled(bundle: Bundle, names: Sequence[str], condition: Condition, rng: ra
     if kind == "exclude" and condition.required:
         return toggle(condition, rng.choice(condition.required), WITHOUT)
     name = rng.choice([name for name in names if name not in condition.required])
-    following = toggle(condition, name, WITH, bundle.data.rivals(name))
+    following = toggle(condition, name, WITH, bundle.data.instead_of(name))
     # What training never saw even one by one may not exist at all: two attributes that exclude each other.
     seen = all(
         bundle.support.count(Condition.from_lists(bundle.names, [name, other]))

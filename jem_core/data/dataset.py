@@ -170,11 +170,16 @@ def _describe(source: Source, pairs: Sequence[held_out_pairs.Pair]) -> dict[str,
         "credit": source.credit,
         "licence": source.licence,
         "weights_licence": source.weights_licence,
-        "groups": [[name for name in group if name in source.names] for group in source.groups],
+        "groups": _known(source.groups, source.names),
+        "alternatives": _known(source.alternatives, source.names),
         "faces": source.faces,
         "drawn": source.drawn,
         "flips": source.flips,
     }
+
+
+def _known(groups: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
+    return [[name for name in group if name in names] for group in groups]
 
 
 def check_place(directory: Path, overwrite: bool) -> None:

@@ -26,6 +26,7 @@ class DataFacts:
     licence: str = ""  # of the data
     held_out: tuple[Pair, ...] = ()  # combinations that training never saw
     groups: tuple[tuple[str, ...], ...] = ()  # attributes of which at most one is true of a picture
+    alternatives: tuple[tuple[str, ...], ...] = ()  # of which a visitor wants one at a time, though several may be true
     faces: bool = False  # pictures are aligned faces: a photograph's face must be found first
     drawn: bool = False  # pictures were drawn from their attributes: the truth is known
     flips: bool = False  # a mirrored picture is as good as the picture
@@ -48,7 +49,8 @@ class DataFacts:
             credit=_text(data, "credit"),
             licence=_text(data, "licence"),
             held_out=tuple(_pair(text, names) for text in _list(data, "held_out")),
-            groups=tuple(_group(group, names) for group in _list(data, "groups")),
+            groups=_groups(data, "groups", names),
+            alternatives=_groups(data, "alternatives", names),
             faces=data.get("faces") is True,
             drawn=data.get("drawn") is True,
             flips=data.get("flips") is True,
@@ -57,8 +59,16 @@ class DataFacts:
 
     def rivals(self, name: str) -> tuple[str, ...]:
         """The attributes that cannot be true beside this one."""
-        others = (other for group in self.groups if name in group for other in group)
-        return tuple(dict.fromkeys(other for other in others if other != name))
+        return _beside(name, self.groups)
+
+    def instead_of(self, name: str) -> tuple[str, ...]:
+        """What is no longer required when this one is: its rivals, and what it takes the place of."""
+        return _beside(name, (*self.groups, *self.alternatives))
+
+
+def _beside(name: str, groups: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    others = (other for group in groups if name in group for other in group)
+    return tuple(dict.fromkeys(other for other in others if other != name))
 
 
 def _text(data: Mapping, key: str, default: str = "") -> str:
@@ -85,7 +95,9 @@ def _pair(text: object, names: Sequence[str]) -> Pair:
     return pair
 
 
-def _group(group: object, names: Sequence[str]) -> tuple[str, ...]:
-    if not isinstance(group, list | tuple) or not all(isinstance(name, str) for name in group):
-        raise ValueError("The config's groups are not lists of attribute names.")
-    return tuple(name for name in group if name in names)
+def _groups(data: Mapping, key: str, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Lists of attribute names; those that the model does not know are left out."""
+    found = _list(data, key)
+    if not all(isinstance(group, list | tuple) and all(isinstance(name, str) for name in group) for group in found):
+        raise ValueError(f"The config's {key} are not lists of attribute names.")
+    return tuple(tuple(name for name in group if name in names) for group in found)

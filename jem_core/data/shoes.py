@@ -21,8 +21,14 @@ LICENCE = "UT Zappos50K: academic, non-commercial use only; its images may not b
 GROUPS = (
     ("Boots", "Sandals", "Slippers", "Sneakers", "Oxfords", "Loafers", "Clogs_and_Mules"),
     ("Sneakers", "Heels", "Flats", "Oxfords", "Loafers", "Clogs_and_Mules", "Boots"),
-    ("Ankle_Boots", "Mid_Calf", "Knee_High"),
+    # Only boots have a height.
+    *(
+        (kind, "Ankle_Boots", "Mid_Calf", "Knee_High")
+        for kind in ("Sandals", "Slippers", "Sneakers", "Heels", "Flats", "Oxfords", "Loafers", "Clogs_and_Mules")
+    ),
 )
+# A shoe may have two colours, but whoever asks for red after brown wants red instead.
+ALTERNATIVES = (("Black", "White", "Gray", "Brown", "Beige", "Red", "Pink", "Blue", "Green"),)
 
 
 def source(root: str | Path, size: int, *, least: float = LEAST_POSITIVE, seed: int = 0, workers: int = 2) -> Source:
@@ -43,4 +49,5 @@ def source(root: str | Path, size: int, *, least: float = LEAST_POSITIVE, seed: 
         licence=LICENCE,
         weights_licence="academic, non-commercial use only, trained on UT Zappos50K",
         groups=GROUPS,
+        alternatives=ALTERNATIVES,
     )

@@ -31,6 +31,7 @@ class Source:
     licence: str = ""  # of the data
     weights_licence: str = "MIT"  # of a model that was trained on them
     groups: Sequence[Sequence[str]] = ()  # attributes of which at most one is true of a picture
+    alternatives: Sequence[Sequence[str]] = ()  # of which one is asked for at a time, though several may be true
     faces: bool = False  # aligned faces
     drawn: bool = False  # from their attributes, so that the truth is known
     flips: bool = False  # a mirrored picture is as good

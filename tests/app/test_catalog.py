@@ -6,7 +6,7 @@ from shutil import copytree
 
 import pytest
 
-from app.attributes import GROUPS, caption, grouped, sentence, switched_off
+from app.attributes import GROUPS, caption, grouped, sentence
 from app.catalog import Catalog
 from app.novelty import badge, surprise
 from app.presets import presets_for
@@ -27,14 +27,6 @@ def test_models_are_listed_with_their_attributes(runtime):
     assert [one["levels"] for one in runtime.catalog.facts()] == [False, False, True]
     assert "uniform" in facts["starts"]
     assert "noise" in runtime.catalog.facts()[2]["starts"]
-
-
-def test_requiring_one_attribute_switches_off_what_it_replaces():
-    names = ("Boots", "Sandals", "Sneakers", "Knee_High", "Red", "Brown")
-    assert switched_off("Red", names, ()) == ["Brown"]
-    assert switched_off("Sneakers", names, ("Boots", "Sandals")) == ["Boots", "Sandals", "Knee_High"]
-    assert switched_off("Knee_High", names, ()) == ["Sandals", "Sneakers"]
-    assert switched_off("Boots", names, ("Sandals",)) == ["Sandals"]
 
 
 def test_a_model_is_read_once(runtime):

@@ -56,7 +56,7 @@ def test_a_walk_has_an_end(tiny_bundle):
 
 
 def test_a_walk_that_a_link_cannot_tell_says_why(tiny_bundle, monkeypatch):
-    monkeypatch.setattr(DataFacts, "rivals", lambda self, name: ("Left",) if name == "Red" else ())
+    monkeypatch.setattr(DataFacts, "instead_of", lambda self, name: ("Left",) if name == "Red" else ())
     walk = Walk()
     walk.turn(asked(tiny_bundle, ["Red"]))
     walk.turn(asked(tiny_bundle, ["Red", "Left", "Dotted"]))

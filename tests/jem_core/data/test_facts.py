@@ -60,6 +60,15 @@ def test_rivals_cannot_be_true_together() -> None:
     assert facts.rivals("Short") == ()
 
 
+def test_an_attribute_takes_the_place_of_its_rivals_and_of_its_alternatives() -> None:
+    facts = read(groups=[["Red", "Blue"]], alternatives=[["Red", "Tall", "Short"]])
+    assert facts.instead_of("Red") == ("Blue", "Tall", "Short")
+    assert facts.instead_of("Blue") == ("Red",)
+    assert facts.rivals("Tall") == ()  # both may be true of one picture
+    with pytest.raises(ValueError, match="alternatives"):
+        read(alternatives=["Red"])
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

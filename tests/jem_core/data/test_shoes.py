@@ -46,5 +46,5 @@ def test_what_the_data_say_of_themselves(dataset: Dataset) -> None:
     assert "non-commercial" in dataset.info["weights_licence"]
     assert "Yu and Grauman" in facts.credit
     assert facts.rivals("Boots") == ("Heels",)  # a group names only what is there
-    assert facts.rivals("Ankle_Boots") == ()
+    assert facts.rivals("Ankle_Boots") == ("Heels",)  # only boots have a height
     assert (facts.faces, facts.drawn, facts.flips) == (False, False, False)
