@@ -46,6 +46,7 @@ class Chains:
     way: tuple = ((), ())  # the settings that their steps depend on
     locked: tuple[int, ...] = ()  # the chains that stay as they are
     held: tuple[int, ...] = ()  # of them, those that stay until the condition changes, whatever the visitor locks
+    loose: tuple[int, ...] = ()  # those that the visitor locks and of which nothing is left to keep
     script: list[Leg] = field(default_factory=list)  # what a link still has to take again
     film: Film = field(default_factory=Film)
     past: Past = field(default_factory=Past)
@@ -139,6 +140,30 @@ def begin(
     return new
 
 
+def keep_locked(catalog: Catalog, chains: Chains, before: Chains | None, locked: tuple[int, ...]) -> None:
+    """Locked pictures stay in their places when all others begin anew under the same models."""
+    if not locked:
+        return
+    old = before.lanes if before else []
+    if [_kind(lane) for lane in old] != [_kind(lane) for lane in chains.lanes]:
+        chains.loose = locked
+        return
+    rows = list(locked)
+    for lane, other in zip(chains.lanes, old, strict=True):
+        bundle, state = catalog.bundle(lane.model), lane.memory.state
+        x = state.x.clone()
+        x[rows] = bundle.model.encode(CoreChains(bundle, other.memory).images()[rows])
+        lane.memory.state = state._replace(x=x)
+        lane.memory.frozen = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        lane.memory.frozen[rows] = True
+    chains.locked = locked
+    chains.walk.break_off(walks.LOCKED)
+
+
+def _kind(lane: Lane) -> tuple:
+    return lane.model, lane.sampler, lane.memory.state.x.shape
+
+
 def begin_like(catalog: Catalog, settings: Settings, fresh: int, before: Chains, place: int) -> Chains:
     """Chains from one picture of others: it stays in its place, around it come down pictures like it."""
     lanes = []
@@ -213,7 +238,9 @@ class Stepper:
 
     def _lock(self) -> None:
         chains = self.chains
-        locked = tuple(sorted({*self.settings.locked, *chains.held}))
+        wanted = {*self.settings.locked, *chains.held}
+        chains.loose = tuple(row for row in chains.loose if row in wanted)
+        locked = tuple(sorted(wanted - {*chains.loose}))
         if chains.locked == locked:
             return
         for one in self.bound:

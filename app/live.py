@@ -12,7 +12,7 @@ from torch import Tensor
 
 from app import best, gpu
 from app.attributes import sentence
-from app.chains import Chains, Stepper, begin, begin_again, begin_like, condition_for
+from app.chains import Chains, Stepper, begin, begin_again, begin_like, condition_for, keep_locked
 from app.film import Film
 from app.frames import Recorder
 from app.mailbox import Letter, Mailbox
@@ -158,6 +158,7 @@ class Run:
             chains = begin_again(before.past.find(order.state), settings, fresh)
         else:
             chains = begin(self.catalog, settings, fresh, self.photo)
+            keep_locked(self.catalog, chains, before, settings.locked)
         chains.film = Film(most=self.limits.film_frames)
         if before is not None:
             chains.past = before.past

@@ -91,9 +91,9 @@ export async function act(action, more) {
   post();
 }
 
-/** New chains from the seed. */
-export function anew() {
-  Object.assign(store.settings, { walk: '', locked: [] });
+/** New chains from the seed, but for the pictures in these places. @param {number[]} [locked] */
+export function anew(locked = []) {
+  Object.assign(store.settings, { walk: '', locked });
   Object.assign(store, { walk: '', why: '', chosenFrom: 0, step: 0, fresh: store.fresh + 1, state: null });
   for (const listener of listeners.anew) listener();
   writeAddress();
@@ -102,7 +102,7 @@ export function anew() {
 
 export function newSeed() {
   store.settings.seed = Math.floor(Math.random() * 100000);
-  anew();
+  anew(store.settings.locked);
 }
 
 /** Pictures like the one in this place; it stays there. @param {number} place */

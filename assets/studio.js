@@ -23,7 +23,7 @@ import { noteState, paintStates, undo } from './undo.js';
 const DO = {
   main: mainAction,
   moving: keepMoving,
-  reset: anew,
+  reset: () => anew(),
   best: keepTheBest,
   step: () => act('step'),
   labels: () => act('labels'),

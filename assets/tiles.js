@@ -51,9 +51,10 @@ const DO = {
 
 /** @type {(kind: keyof typeof ICONS, on: boolean) => string} */
 function words(kind, on) {
+  const stays = `it stays when you change an attribute or get new ${model().noun}`;
   return {
     star: on ? 'Remove the star' : 'Star this picture',
-    lock: on ? 'Unlock this picture' : 'Lock this picture: it stays while the others change',
+    lock: on ? 'Unlock this picture' : `Lock this picture: ${stays}`,
     like: 'More like this',
     save: 'Save this picture',
   }[kind];

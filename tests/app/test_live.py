@@ -132,18 +132,6 @@ def test_moving_chains_never_arrive_and_rest_when_told(runtime):
     assert frames[-1]["why"] == "the pictures kept moving"
 
 
-def test_locked_pictures_stay_while_the_others_change(runtime):
-    before = run(LEVELS)[1]
-    kept = pictures(before, runtime).clone()
-    frames, after = run(LEVELS.but(required=("Left",), locked=(1, 3)), before)
-    now = pictures(after, runtime)
-    assert torch.equal(now[[1, 3]], kept[[1, 3]])
-    assert not torch.equal(now[[0, 2]], kept[[0, 2]])
-    assert "locked" in frames[-1]["why"]
-    free = run(LEVELS.but(required=("Bright",)), after)[1]
-    assert not torch.equal(pictures(free, runtime)[1], kept[1])
-
-
 def test_more_like_this_keeps_the_picture_in_its_place(runtime):
     before = run(LEVELS)[1]
     kept = pictures(before, runtime).clone()

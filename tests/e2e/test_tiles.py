@@ -35,6 +35,27 @@ def test_a_locked_picture_stays_while_the_others_change(visit, by):
     assert studio.picture(1) != kept
 
 
+def test_a_locked_picture_stays_when_the_others_begin_anew(visit):
+    studio = visit(**{"with": ["Red"]}).settle()
+    kept, other = studio.picture(1), studio.picture(2)
+    use(studio, 1, "lock", "mouse")
+    studio.press("main")
+    studio.until("() => window.gibbsJem.store.settings.seed !== 0")
+    studio.settle()
+    assert studio.picture(1) == kept
+    assert studio.picture(2) != other
+    assert "gj-locked" in studio.tile(1).get_attribute("class")
+    assert "some pictures were locked" in studio.store("why")
+    studio.toggle("Left")
+    assert studio.picture(1) == kept
+    epoch = studio.store("epoch")
+    studio.press("clear")  # a combination of its own: nothing of the old pictures is left
+    studio.until("(epoch) => window.gibbsJem.counters.shownEpoch !== epoch", epoch)
+    studio.settle()
+    assert studio.picture(1) != kept
+    assert "gj-locked" not in studio.tile(1).get_attribute("class")
+
+
 @BY
 def test_more_like_this(visit, by):
     studio = visit(**{"with": ["Red"]}).settle()
