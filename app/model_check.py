@@ -1,7 +1,8 @@
-"""Everything that a screen reads of a model's config, read once before the model is offered.
+"""Everything that a screen reads of a model's config and reports, read once before the model is offered.
 
 A model from the Hub is somebody else's file. One whose config is odd must be a sentence in the log, not an error in the
-first answer to every visitor.
+first answer to every visitor. So must one whose reports are: the Compare screen reads them of models that nobody has
+loaded.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import torch
 
 from app.attributes import grouped
 from app.presets import presets_for
-from jem_core.bundle import sampling_of
+from jem_core.bundle import REPORTS, read_report, sampling_of
 from jem_core.networks import build_network
+from jem_core.report_check import check_reports
 
 if TYPE_CHECKING:
     from app.catalog import Entry
@@ -51,3 +53,6 @@ def check_model(entry: Entry) -> None:
     good = all(isinstance(name, str) and 0 < len(name) <= LONGEST for name in names)
     if not good or not 0 < len(names) <= MOST_ATTRIBUTES or len(set(names)) < len(names):
         raise ValueError(f"The config's names are not up to {MOST_ATTRIBUTES} different attributes.")
+    if entry.directory:
+        found = {kind: report for kind in REPORTS if (report := read_report(entry.directory, kind)) is not None}
+        check_reports(found, names, entry.levels)

@@ -27,6 +27,7 @@ from jem_core.networks import build_network
 from jem_core.objectives import Objective, find_objective
 from jem_core.objectives.joint import GibbsJem
 from jem_core.precision import fastest_precision
+from jem_core.report_check import check_reports
 from jem_core.samplers import KernelSettings, Sampler, make_sampler
 from jem_core.settings import check_settings, defaults
 from jem_core.starts import Start
@@ -154,8 +155,9 @@ class Bundle:
         return bundle
 
     def check(self) -> None:
-        """Refuse parts that do not belong together, or weights that are not finite."""
+        """Refuse parts that do not belong together, weights that are not finite, or reports that cannot be shown."""
         check_weights(self.model)
+        check_reports(self.reports, self.names, self.levels)
         _ = self.data, self.sampling  # both refuse what no screen could show
         shape, names = (3, self.model.image_size, self.model.image_size), self.model.names
         parts = [
@@ -262,7 +264,7 @@ def read_json(path: Path) -> dict:
     """The file's JSON; what cannot be read is named."""
     try:
         return json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not readable JSON: {error}.") from error
 
 

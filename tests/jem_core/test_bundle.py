@@ -7,16 +7,19 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from jem_core.buffer import JointBuffer
 from jem_core.bundle import BUFFER, NEEDED_FILES, Bundle, file_facts, write_json
+from jem_core.calibration import calibration_report
 from jem_core.chains import sample
 from jem_core.condition import Condition
 from jem_core.data.support import Support
 from jem_core.hub import bundled_names, load
+from jem_core.metrics import curves
 from tests.conftest import TINY_NAMES
 
 
@@ -43,7 +46,9 @@ def test_a_file_is_hashed_once_until_it_changes(directory: Path, monkeypatch: py
 
 def test_a_directory_gives_the_same_model(tiny_bundle: Bundle, tmp_path: Path) -> None:
     before = copy.deepcopy(tiny_bundle)
-    before.reports = {"evaluation": {"accuracy": 0.9}, "calibration": {"images": 3}, "curves": {"roc": [0, 1]}}
+    said, labels = np.array([[0.2], [0.8], [0.7]]), np.array([[0], [1], [0]])
+    reports = {"evaluation": {"accuracy": 0.9}, "curves": curves(said, labels, ["Red"])}
+    before.reports = reports | {"calibration": calibration_report(said, labels, ["Red"])}
     before.write(tmp_path / "again")
     after = Bundle.read(tmp_path / "again")
     for key, weight in before.model.state_dict().items():
@@ -56,7 +61,7 @@ def test_a_directory_gives_the_same_model(tiny_bundle: Bundle, tmp_path: Path) -
     assert after.support.total == before.support.total
     assert after.evaluation == {"accuracy": 0.9}
     assert after.calibration.images == 3
-    assert after.curves == {"roc": [0, 1]}
+    assert after.curves == reports["curves"]
     assert after.directory == tmp_path / "again"
     assert {path.suffix for path in (tmp_path / "again").iterdir()} == {".json", ".safetensors"}
 
