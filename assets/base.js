@@ -26,6 +26,8 @@ export function parts(element) {
     until = text && seconds ? performance.now() + 1000 * seconds : 0;
     box.hidden = !text;
     setText(box.querySelector('span'), text || '');
+    // The first screen has its message beside the pictures; on the others it may have been scrolled away.
+    if (text && root.closest('.gj-screen')) box.scrollIntoView({ block: 'nearest' });
     if (text && seconds)
       timer = window.setTimeout(() => {
         box.hidden = true;

@@ -31,6 +31,7 @@ import {
 
 const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 0]; // steps per second; 0 is as fast as it goes
 const LIFT = { low: 0.5, high: 20 }; // noise levels: below, nothing changes; above, nothing stays
+const LOWEST = 0.02; // noise level at the left end of the gauge
 /** @type {Record<string, string>} */
 const WORDS = {
   none: 'One grid',
@@ -238,7 +239,9 @@ export function paintProgress(frame) {
   box.firstElementChild.style.transform = `scaleX(${share.toFixed(3)})`;
   box.setAttribute('aria-valuenow', Math.round(100 * share));
   const gauge = find('.gj-gauge');
-  gauge.querySelector('b').style.transform = `scaleX(${toShare(frame.level, 0.02, LIFT.high).toFixed(3)})`;
+  const highest = Math.max(LIFT.high, frame.level, ...['start_level', 'wander_level'].map(inForce));
+  gauge.querySelector('b').style.transform = `scaleX(${toShare(frame.level, LOWEST, highest).toFixed(3)})`;
+  gauge.setAttribute('aria-valuemax', String(highest));
   setText(gauge.querySelector('output'), levelWords(frame.level));
   gauge.setAttribute('aria-valuenow', String(frame.level));
   setText(find('.gj-step'), `step ${frame.step.toLocaleString('en')}`);

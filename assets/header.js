@@ -85,7 +85,10 @@ export function mount({ element }) {
   };
   for (const tab of element.querySelectorAll('[data-screen]'))
     tab.addEventListener('click', () => page.go(/** @type {HTMLElement} */ (tab).dataset.screen));
-  window.addEventListener('popstate', () => show(element, screenNow(), true));
+  window.addEventListener('popstate', () => {
+    if (page.store?.models.length) page.writeAddress(); // what is on screen now, not when the entry was made
+    show(element, screenNow(), true);
+  });
   // A page that opens on another screen begins to draw before it knows that nobody looks.
   setInterval(() => {
     if (document.body.dataset.screen !== 'studio') page.rest();

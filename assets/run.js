@@ -1,6 +1,7 @@
 // @ts-check
 // The run: what the page asks the server to compute, and what it does with the frames that come back.
 import { randomName } from './base.js';
+import { inAbout, watchRefusals } from './refusals.js';
 import { letter, mention, model, page, say, server, store, writeAddress } from './store.js';
 
 /** @typedef {import('./wire.js').Frame} Frame */
@@ -17,6 +18,8 @@ let lastFrame = 0;
 let changed = 0; // the order of the last letter that a run under way must read before it ends
 let slept = false; // paused because nobody looked
 let retry = 0; // a timer: the server was full
+/** What was begun last: it is tried again when the server was full. @type {[string, object]} */
+let last = ['run', {}];
 
 /** @param {(frame: Frame) => void} listener */
 export const onFrame = (listener) => listeners.frame.push(listener);
@@ -34,6 +37,7 @@ const tell = () => {
  * @param {object} [more]
  */
 export function begin(action, more = {}) {
+  last = [action, more];
   store.run = randomName();
   store.playing = ['run', 'best', 'like'].includes(action);
   if (store.settings.pause && store.step >= store.settings.pause) store.settings.pause = 0;
@@ -44,6 +48,8 @@ export function begin(action, more = {}) {
   tell();
   server.trigger('run', { ...letter(), action, ...more });
 }
+
+const again = () => begin(...last);
 
 /** A letter for the run that is under way; its answer is the badge. */
 export function post() {
@@ -132,6 +138,7 @@ export async function goBack(state, settings) {
 /** The one large button: what is most likely wanted now. */
 export function mainAction() {
   if (store.playing) return pause();
+  if (store.status === 'full') return again();
   if (store.status === 'settled') return newSeed();
   return begin('run');
 }
@@ -205,35 +212,21 @@ function keepUp(frame) {
   Object.assign(pulse, { late: Number.POSITIVE_INFINITY, due: now + 1500 });
 }
 
-/** What the server says when it is full: how long to wait. @param {Response} answer */
-async function full(answer) {
-  const seconds = Number(answer.headers.get('retry-after')) || 20;
-  const words = await answer
-    .clone()
-    .json()
-    .then((value) => value.detail)
-    .catch(() => null);
-  const text = typeof words === 'string' ? words : 'The server is full right now.';
+/** The server is full. @param {import('./refusals.js').Refusal} refusal */
+function full({ event, text, words, seconds }) {
+  const soon = inAbout(seconds);
   if (!store.models.length) {
-    say(`${text} This page will try again by itself.`, 0);
+    say(`${words} This page tries again by itself ${soon}.`, 0);
     retry = window.setTimeout(() => location.reload(), 1000 * seconds);
-  } else if (store.status === 'queued') {
+  } else if (event === 'run' || (!event && store.status === 'queued')) {
+    if (store.playing) store.status = 'full';
     store.playing = false;
-    store.status = 'full';
     tell();
-    say(`${text} Your pictures will start by themselves.`, 0);
-    retry = window.setTimeout(() => begin('run'), 1000 * seconds);
-  }
-}
-
-/** Gradio's own script swallows a refusal; the visitor must hear of it. */
-function watchRefusals() {
-  const ask = window.fetch.bind(window);
-  window.fetch = async (...request) => {
-    const answer = await ask(...request);
-    if ((answer.status === 429 || answer.status === 503) && answer.url.includes('/gradio_api/')) full(answer);
-    return answer;
-  };
+    const what = store.status === 'full' ? 'Your pictures will start by themselves' : 'This will be done by itself';
+    say(`${words} ${what} ${soon}.`, 0);
+    retry = window.setTimeout(again, 1000 * seconds);
+  } else if (event === 'steer') window.setTimeout(post, 1000 * seconds);
+  else if (event) page.onRefusal(event, text, seconds);
 }
 
 function watchSilence() {
@@ -268,7 +261,7 @@ function watchVisitor() {
 }
 
 export function listenToRun() {
-  watchRefusals();
+  watchRefusals(full);
   watchVisitor();
   setInterval(watchSilence, 1000);
 }

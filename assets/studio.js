@@ -65,6 +65,15 @@ const REPLY = {
   },
 };
 
+/** The server was too full to take a request; what is small is asked again. @type {(about: string, message: string, seconds: number) => void} */
+function refused(about, message, seconds) {
+  const screen = document.body.dataset.screen;
+  if (about === 'recipe') setTimeout(askForRecipe, 1000 * seconds);
+  else if (screen === 'photo') page.onPhoto({ kind: 'refused', message, order: page.photoScreen.order });
+  else if (screen === 'compare') page.onCompare({ kind: 'refused', message });
+  else REPLY.refused({ about, message });
+}
+
 function keepMoving() {
   store.settings.moving = store.settings.moving ? 0 : 1;
   writeAddress();
@@ -177,9 +186,10 @@ export function mount({ trigger }) {
   listenToDetail();
   listenToTiles();
   watchGrid();
+  page.onRefusal = refused;
   page.onReply = (/** @type {any} */ reply) => REPLY[reply.kind]?.(reply);
   // What other screens and the tests may use.
-  Object.assign(page, { store, counters, shareLink, history: past, detail, model, pause, begin });
+  Object.assign(page, { store, counters, shareLink, history: past, detail, model, pause, begin, writeAddress });
   page.shown = () => onScreen()?.frame;
   page.open = (/** @type {object} */ values) => {
     Object.assign(store.settings, { strengths: {}, beside: null, moving: 0 }, values);

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-from driver import Studio
 from serve import start_server, stop_server
 
 BADGE = "(kind) => document.querySelector('.gj-badge').dataset.kind === kind"
@@ -234,25 +233,6 @@ def test_a_spent_run_rests_and_goes_on(models: list[Path], come, tmp_path):
         button.click()
         studio.settle()
         studio.leave()
-    finally:
-        stop_server(server)
-
-
-def test_a_full_server_says_so_and_when_to_come_again(models: list[Path], new_context, tmp_path):
-    few = {"GIBBS_JEM_RUNS_AT_ONCE": "1", "GIBBS_JEM_WAITING": "1", "GIBBS_JEM_RUN_SECONDS": "3600"}
-    server = start_server(tmp_path / "log.txt", models, **few)
-    try:
-        address = f"{server.url}/?model=tiny-levels&chains=4&moving=1"
-        visitors = [Studio(new_context().new_page(), server.url) for _ in range(3)]
-        visitors[0].open(model="tiny-levels", chains=4, moving=1)
-        visitors[1].page.goto(address)
-        visitors[1].until(
-            "() => document.querySelector('.gj-message span')?.textContent.startsWith('Waiting for a free')"
-        )
-        visitors[2].page.goto(address)
-        visitors[2].until("() => /try again in about/.test(document.querySelector('.gj-message span')?.textContent)")
-        assert visitors[2].store("playing") is False
-        assert visitors[2].page.locator(".gj-main [data-do=main]").inner_text() == "Resume"
     finally:
         stop_server(server)
 

@@ -102,15 +102,57 @@ def test_nothing_is_wider_than_a_phone(visit, server, screen):
     assert studio.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
-def test_a_message_covers_no_button(visit):
-    studio = visit(viewport=PHONE).settle()
-    message = studio.page.locator("#gj-studio .gj-message").bounding_box()
-    for button in studio.page.locator("#gj-studio .gj-stage button:visible").all():
-        if button.get_attribute("aria-label") == "Close this message":
-            continue
-        box = button.bounding_box()
-        apart = box["y"] >= message["y"] + message["height"] or box["y"] + box["height"] <= message["y"]
-        assert apart, button.inner_text()
+def provoke(studio, screen: str) -> None:
+    """Whatever makes a screen say something: the first says that its pictures are done."""
+    if screen == "photo":
+        broken = {"name": "broken.png", "mimeType": "image/png", "buffer": b"not a picture"}
+        studio.page.set_input_files("[data-photo=file]", broken)
+    elif screen == "compare":
+        studio.page.evaluate("window.gibbsJem.compareScreen.family = 'nobody'")
+        studio.page.locator(".gj-theme").click()  # the plots are asked for again
+    studio.page.locator(f"#gj-screen-{screen} .gj-message").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("screen", list(READY))
+def test_a_message_covers_no_button(visit, server, screen):
+    studio = visit(f"{server.url}/?screen={screen}&model=tiny-levels&chains=4", PHONE)
+    studio.until(READY[screen])
+    provoke(studio, screen)
+    covered = studio.page.evaluate(
+        """(screen) => {
+          const root = document.querySelector(`#gj-screen-${screen}`), message = root.querySelector('.gj-message');
+          const others = [...root.querySelectorAll('button, input, select, summary, .gjp-drop')].filter((node) =>
+            !message.contains(node) && node.checkVisibility());
+          const found = [];
+          for (let y = 0; y < document.body.scrollHeight; y += 100) {
+            window.scrollTo(0, y);
+            const box = message.getBoundingClientRect();
+            for (const node of others) {
+              const other = node.getBoundingClientRect();
+              const apart = other.top >= box.bottom || other.bottom <= box.top
+                || other.left >= box.right || other.right <= box.left;
+              if (!apart) found.push(`${node.textContent || node.outerHTML} at ${y}`);
+            }
+          }
+          return found;
+        }""",
+        screen,
+    )
+    assert covered == []
+
+
+def test_the_address_is_that_of_what_is_on_screen_after_back(visit):
+    studio = visit(**{"with": ["Red"]}).settle()
+    for screen in ("compare", "studio"):
+        studio.page.locator(f"[data-screen={screen}]").click()
+    studio.toggle("Left")
+    for screen in ("compare", "studio"):
+        studio.page.go_back()
+        studio.until("(screen) => document.body.dataset.screen === screen", screen)
+    assert studio.setting("with") == ["Red", "Left"]
+    assert "with=Red,Left" in studio.page.url
+    digest = studio.digest
+    assert visit(studio.page.url).settle().digest == digest
 
 
 def test_back_goes_to_the_screen_before(visit):

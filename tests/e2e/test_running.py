@@ -233,3 +233,14 @@ def test_a_model_without_noise_levels_has_nothing_of_them(visit):
     studio.fold_out(".gj-settings")
     assert studio.page.locator("[data-key=noise_std]").is_visible()
     assert studio.page.locator("[data-key=start_level]").count() == 0
+
+
+def test_the_gauge_of_the_noise_level_knows_the_highest(visit):
+    """Some models begin at twice the level of others; its arrow must not stand at the end all the while."""
+    studio = visit(model="celeba", chains=1, pause=1)
+    studio.wait_state("paused")
+    gauge = studio.page.locator(".gj-gauge")
+    now, most = (float(gauge.get_attribute(f"aria-value{name}")) for name in ("now", "max"))
+    assert most == 40
+    assert 20 < now < most
+    assert "scaleX(1)" not in gauge.locator("b").get_attribute("style")
