@@ -60,6 +60,7 @@ class Film:
     """Some frames of a run, evenly spread: when there are too many, every second one goes."""
 
     most: int = 160
+    across: int = 1  # tiles side by side in each picture
     stride: int = 1  # steps from one frame to the next
     frames: list[tuple[int, str, list[bytes]]] = field(default_factory=list)  # step, caption, a JPEG for each lane
 
@@ -81,7 +82,7 @@ class Film:
         if len(self.frames) < 2:
             raise ValueError("There is nothing to animate yet: let the pictures take a few steps first.")
         for count, side in SIZES:
-            pictures = [_still(*frame, side) for frame in _each(spread(self.frames, count), progress)]
+            pictures = [_still(*frame, side, self.across) for frame in _each(spread(self.frames, count), progress)]
             few = spread(pictures, PROBE)
             if len(_encode(few, kind, progress=progress)) * len(pictures) / len(few) > MOST_BYTES:
                 continue
@@ -140,11 +141,20 @@ def _encode(
     return target.getvalue()
 
 
-def _still(step: int, caption: str, pictures: list[bytes], side: int) -> Image.Image:
-    grids = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
-    scale = side / sum(grid.width for grid in grids)
-    size = [(round(grid.width * scale), round(grid.height * scale)) for grid in grids]
-    grids = [grid.resize(one, Image.Resampling.BICUBIC) for grid, one in zip(grids, size, strict=True)]
+def _enlarged(sheet: Image.Image, across: int, side: int) -> Image.Image:
+    """A sheet of tiles, each `side` wide: they are enlarged one by one, so that none bleeds into its neighbour."""
+    size = sheet.width // across
+    large = Image.new("RGB", (across * side, sheet.height // size * side))
+    for top in range(0, sheet.height, size):
+        for left in range(0, sheet.width, size):
+            tile = sheet.crop((left, top, left + size, top + size))
+            large.paste(tile.resize((side, side), Image.Resampling.BICUBIC), (left // size * side, top // size * side))
+    return large
+
+
+def _still(step: int, caption: str, pictures: list[bytes], side: int, across: int) -> Image.Image:
+    sheets = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
+    grids = [_enlarged(sheet, across, round(side / (across * len(sheets)))) for sheet in sheets]
     gap, bar = 8, 26
     width = sum(grid.width for grid in grids) + gap * (len(grids) - 1)
     still = Image.new("RGB", (width, grids[0].height + bar), "white")

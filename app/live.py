@@ -13,7 +13,7 @@ from torch import Tensor
 from app import best, gpu
 from app.attributes import sentence
 from app.chains import Chains, Stepper, begin, begin_again, begin_like, condition_for, keep_locked
-from app.film import Film
+from app.film import Film, columns
 from app.frames import Recorder
 from app.mailbox import Letter, Mailbox
 from app.runtime import current
@@ -159,7 +159,7 @@ class Run:
         else:
             chains = begin(self.catalog, settings, fresh, self.photo)
             keep_locked(self.catalog, chains, before, settings.locked)
-        chains.film = Film(most=self.limits.film_frames)
+        chains.film = Film(self.limits.film_frames, columns(settings.chains))
         if before is not None:
             chains.past = before.past
         self.chains = chains

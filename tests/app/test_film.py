@@ -55,6 +55,21 @@ def test_animations_open_and_have_their_frames(kind, lanes):
     assert picture.width >= 256
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_neighbouring_pictures_do_not_bleed(lanes):
+    """Black beside white: up to their common edge each is itself, as far as a GIF can say it."""
+    x = torch.tensor([0.0, 1.0, 1.0, 0.0]).view(4, 1, 1, 1).expand(4, 3, 32, 32)
+    film = Film(across=columns(4))
+    for step in range(2):
+        film.add(step, "", [jpeg(tile(x))] * lanes)
+    still = np.asarray(Image.open(io.BytesIO(film.animation("gif"))).convert("L")).astype(int)
+    side = 512 // (2 * lanes)
+    rows, edge = slice(0, side - 1), side
+    assert still[rows, edge - 3 : edge].max() < 12
+    assert still[rows, edge : edge + 3].min() > 243
+    assert still[side - 3 : side, : side - 1].max() < 12
+
+
 @pytest.mark.parametrize("kind", ["gif", "webp"])
 def test_an_animation_can_be_sent_to_a_friend(kind, monkeypatch):
     """Noise is the worst case: it cannot be made small, so there is less of it. All in small, for it takes long."""
