@@ -77,8 +77,10 @@ def sentence(row: Row) -> str:
     if row.span is None:
         return f"{said} This model has not been evaluated, so there is nothing to check that against."
     if not row.enough:
-        count = "No test picture" if not row.count else f"Only {row.count} test picture{'s' * (row.count > 1)}"
-        return f"{said} {count} had such an answer: too few to say how many really have it."
+        if not row.count:
+            return f"{said} No test picture had such an answer, so there is nothing to compare with."
+        count = f"{row.count} test picture{'s' * (row.count > 1)}"
+        return f"{said} Only {count} had such an answer: too few to say how many really have it."
     low, high = (f"{100 * value:.0f}" for value in row.interval)
     if low == high:
         low, high = (f"{100 * value:.1f}" for value in row.interval)
@@ -105,14 +107,14 @@ def gate_words(prediction: Prediction, view: View) -> dict:
     """The gate's verdict in words; a photograph without a face is not for a model of faces."""
     reading = prediction.reading
     if view.lost:
-        sentence = f"This model knows faces only: {DO_NOT_TRUST}."
+        sentence = f"This model only knows faces: {DO_NOT_TRUST}."
         return {"verdict": "unlike", "title": TITLES["unlike"], "sentence": sentence}
     if reading is None:
         sentence = "This model cannot reliably tell unusual pictures apart."
         return {"verdict": None, "title": "", "sentence": sentence}
     than = "every test picture" if reading.beyond else f"{int(reading.percentile)} % of test pictures"
     if reading.verdict == "inside":
-        sentence = f"It resembles test pictures: {100 - reading.percentile:.0f} % of them are less typical."
+        sentence = f"Typical: more so than {100 - reading.percentile:.0f} % of test pictures."
     elif reading.verdict == "unusual":
         sentence = f"Less typical than {than}: trust these numbers less."
     else:
@@ -128,5 +130,5 @@ def together(calibration: Calibration | None) -> str:
     count = sum(part["bins"]["count"])
     return (
         f"All attributes of {calibration.images:,} test pictures, {count:,} answers in all: "
-        f"they are off by {100 * part['ece']:.1f} percentage points on average."
+        f"the model's percentages are off by {100 * part['ece']:.1f} percentage points on average."
     )

@@ -25,6 +25,9 @@ LONGEST_WALK = 2_000
 MOST_VARIANTS = 8
 SEEDS = 2**31 - 1
 HIGHEST_LEVEL = 10.0  # of an edit
+NO_CHANGE = "Choose an attribute to change first."
+NONE = "the default is none; there must be one to add or to remove"
+KEEP_BEST = "draw this many times n pictures and keep the n the model is most confident in"
 WALK = (
     'what to ask for one after another: "Smiling+Eyeglasses; -Eyeglasses; +Wearing_Hat", where + requires, '
     f"- excludes and ~ frees an attribute; at most {MOST_PARTS} parts"
@@ -41,11 +44,11 @@ def build() -> None:
     p.endpoint(
         synthesize,
         {"required": p.REQUIRED, "excluded": p.EXCLUDED, "n": n, "model": p.MODEL, "seed": p.SEED}
-        | {"keep_best": f"draw this many times n, keep the n that the model is surest of; from 1 to {limits.best_of}"}
+        | {"keep_best": f"{KEEP_BEST}; from 1 to {limits.best_of}"}
         | {**common, "start": p.sampling("start"), "variety": p.sampling("variety")},
         "model; condition; support, the training images with this combination; images, as PNG data URIs; "
         "probabilities of every attribute for each image; log_p_condition, how sure the model is of what was asked; "
-        "diverged, which chains went astray",
+        "diverged, which chains diverged",
         **sampler,
     )
     p.endpoint(
@@ -58,13 +61,15 @@ def build() -> None:
         predict,
         {"image": p.IMAGE, "model": p.MODEL, "face": p.FACE},
         "model; rows, for each attribute its probability p and, of the test pictures with such an answer, count, "
-        "rate and the 95 % interval low to high, most unusual first; gate, how typical the picture is; faces; note",
+        "rate and the 95 % interval low to high, most unusual first; gate, how typical the picture is: its verdict "
+        "(inside, unusual, unlike: do not trust the rows; null: this model cannot tell), the same as a sentence, and "
+        "where it was measured distance, percentile and beyond; gate_auroc; faces, how many were found; note",
         concurrency_limit=2,
         concurrency_id="predict",
     )
     p.endpoint(
         edit,
-        {"image": p.IMAGE, "required": "attributes to add", "excluded": "attributes to remove; the default is none"}
+        {"image": p.IMAGE, "required": f"attributes to add; {NONE}", "excluded": f"attributes to remove; {NONE}"}
         | {"variants": f"how many edited pictures; from 1 to {MOST_VARIANTS}"}
         | {"level": f"how much may change, as the noise level to lift the picture to; from 0.1 to {HIGHEST_LEVEL:g}"}
         | {"anchor": "how much of the picture stays in the places that change; from 0 to 1"}
@@ -146,7 +151,7 @@ def predict(image: str, model: str | None = None, face: int = 1) -> dict:
     return {
         "model": name,
         "rows": [answers.row_facts(row) for row in prediction.rows],
-        "gate": reading._asdict() if reading else None,
+        "gate": (reading._asdict() if reading else {}) | answers.gate_words(prediction, view),
         "gate_auroc": prediction.gate_auroc,
         "faces": len(picture.faces or []),
         "note": view.note,
@@ -155,7 +160,7 @@ def predict(image: str, model: str | None = None, face: int = 1) -> dict:
 
 def edit(
     image: str,
-    required: list[str],
+    required: list[str] | None = None,
     excluded: list[str] | None = None,
     variants: int = 4,
     level: float = editing.LEVEL,
@@ -169,6 +174,8 @@ def edit(
         variants = p.whole("variants", variants, 1, MOST_VARIANTS)
         level, anchor = p.number("level", level, 0.1, HIGHEST_LEVEL), p.number("anchor", anchor, 0, 1)
         seed = p.whole("seed", seed, 0, SEEDS)
+        if not (p.listed("required", required) or p.listed("excluded", excluded)):
+            raise ValueError(f"required: {NO_CHANGE}")
         name, view, _ = _seen(image, model, face)
         bundle = current().catalog.bundle(name)
         condition = _condition(bundle, required, excluded)

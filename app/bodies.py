@@ -142,4 +142,4 @@ def decode(text: bytes) -> bytes:
         starts = range(0, len(text), PIECE)
         return b"".join(binascii.a2b_base64(text[start : start + PIECE], strict_mode=True) for start in starts)
     except binascii.Error:
-        raise Refused(400, "The picture did not arrive whole: its bytes are not base64.") from None
+        raise Refused(400, "The picture is incomplete: its bytes are not base64.") from None

@@ -5,7 +5,7 @@ A new release of Gradio may change any of it: tests/app/test_gradio_inside.py sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import gradio as gr
 from gradio.block_function import BlockFunction
@@ -32,13 +32,18 @@ def served_blocks() -> gr.Blocks | None:
 def still_wanted() -> bool:
     """Whether somebody waits for the event that the calling thread serves; outside an event of the queue: yes.
 
-    Gradio marks an event when its listener hangs up, and forgets it when it is cancelled.
+    Gradio marks an event when its listener hangs up, and forgets it when it is cancelled; `stop` marks it too.
     """
     blocks, event_id = served_blocks(), LocalContext.event_id.get(None)
     if blocks is None or event_id is None:
         return True
     event = queue_of(blocks).event_ids_to_events.get(event_id)
-    return event is not None and event.alive
+    return event is not None and event.alive and not getattr(event, "stopped", False)
+
+
+def stop(event: Event) -> None:
+    """Its work is not wanted any more, but its page still hears of its end: a dead event would be waited for."""
+    event.stopped = True
 
 
 def under_way(queue: Queue) -> list[Event]:
@@ -127,6 +132,14 @@ def states(blocks: gr.Blocks) -> dict[str, list]:
     """By session, the values that its states keep."""
     sessions = list(blocks.state_holder.session_data.items())
     return {session: list(state.state_data.values()) for session, state in sessions}
+
+
+def empty(blocks: gr.Blocks, session: str, kept: Iterable[gr.State]) -> None:
+    """Nothing is in these states of a session any more, from now on."""
+    if session in blocks.state_holder:
+        state = blocks.state_holder[session]
+        for one in kept:
+            state[one._id] = None
 
 
 def forget_session(blocks: gr.Blocks, session: str) -> None:

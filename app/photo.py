@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from dataclasses import replace
 
 import gradio as gr
 import plotly.graph_objects as go
@@ -13,8 +11,8 @@ from torch import Tensor
 from app import answers, api, reports, static, uploads
 from app import parameters as p
 from app.catalog import LABELS, OBJECTIVES, Entry
-from app.gradio_inside import queue_of, running, sent, served_blocks
-from app.mailbox import Mailbox
+from app.gradio_inside import sent
+from app.photo_forget import Forgetting, Ledger
 from app.runtime import current
 from app.settings import short
 from app.studio import WIRE, Wires
@@ -27,9 +25,6 @@ from jem_core.prediction import predict
 EVENTS = ("show", "curve", "modify", "studio", "forget")  # that the page sends
 VARIANTS = 4
 CURVE = 330  # pixels: the rows stay in view below it
-ENDED = "Your picture was deleted. Choose it again."
-FORGOTTEN_RUN = "forgotten"  # the name of a run that nobody started: whoever computes for this visitor ends
-PATIENCE = 5.0  # seconds for a run to end
 log = logging.getLogger("gibbs_jem")
 
 
@@ -37,6 +32,7 @@ def build(demo: gr.Blocks, wires: Wires) -> None:
     """Lay out the screen; `wires` leads to what the first screen keeps of a picture."""
     limits = current().limits
     picture = gr.State(None, time_to_live=limits.idle_seconds)
+    ledger = gr.State(Ledger())
     reply = gr.HTML(None, html_template="<i></i>", js_on_load=WIRE.format("onPhoto"), elem_classes="gj-wire")
     gr.HTML(html_template=_read("photo_hero.html"), apply_default_css=False)
     with gr.Row(elem_classes="gjp-columns", equal_height=False):
@@ -54,12 +50,20 @@ def build(demo: gr.Blocks, wires: Wires) -> None:
             gr.HTML(html_template=_read("photo_rows.html"), apply_default_css=False, elem_id="gj-photo-rows")
     quiet = {"show_progress": "hidden", "api_visibility": "private", "trigger_mode": "multiple"}
     sampler = {"concurrency_limit": limits.runs_at_once, "concurrency_id": "sampler"}
-    slot.show(show, picture, [reply, picture, plot], concurrency_limit=2, concurrency_id="predict", **quiet)
-    slot.curve(curve, None, plot, queue=False, **quiet)
-    slot.modify(change, picture, reply, api_name="change", **sampler, **quiet)
-    slot.studio(to_studio, picture, [reply, wires.photo], queue=False, **quiet)
+    slot.show(show, [picture, ledger], [reply, picture, plot], concurrency_limit=2, concurrency_id="predict", **quiet)
+    slot.curve(curve, ledger, plot, queue=False, **quiet)
+    slot.modify(change, [picture, ledger], reply, api_name="change", **sampler, **quiet)
+    slot.studio(to_studio, [picture, ledger], [reply, wires.photo], queue=False, **quiet)
     kept = [reply, picture, plot, wires.photo, wires.chains, wires.frames, wires.reply]
-    slot.forget(forget, wires.photo, kept, queue=False, **quiet)
+    forgetting = Forgetting(picture, (wires.photo, wires.chains))
+
+    def forget(ledger: Ledger, event: gr.EventData, request: gr.Request) -> tuple:
+        """Nothing of the picture stays: not here, and where the first screen began at it, not in chains or frames."""
+        _, order = _asked(event)
+        began = forgetting.forget(ledger, order, request.session_hash or "")
+        return {"kind": "forgotten", "order": order}, None, None, *([None] * 4 if began else [gr.skip()] * 4)
+
+    slot.forget(forget, ledger, kept, queue=False, **quiet)
     demo.load(hello, None, reply, queue=False, show_progress="hidden", api_visibility="private")
 
 
@@ -86,23 +90,24 @@ def _model_facts(entry: Entry) -> dict:
     return {"name": entry.name, "title": title, "levels": entry.levels, "rivals": rivals}
 
 
-def show(picture: Picture | None, event: gr.EventData) -> tuple:
+def show(picture: Picture | None, ledger: Ledger, event: gr.EventData) -> tuple:
     """A new picture, or the same one seen otherwise: all that the page shows of it."""
     asked, order = _asked(event)
     try:
         fresh = arrive(asked)
-        picture = fresh or picture
-        if picture is None:
-            raise ValueError(ENDED)
+        if fresh:
+            fresh.order = order
+        picture = ledger.check(fresh or picture)
         answer, figure = describe(picture, asked)
+        if fresh:
+            answer["picture"] = uploads.shown(picture)
+        ledger.check(picture)
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}, gr.skip(), gr.skip()
     except Exception:
         log.exception("A picture could not be predicted")
         message = "Something went wrong on the server with this picture. Please try another one."
         return {"kind": "refused", "order": order, "message": message}, gr.skip(), gr.skip()
-    if fresh:
-        answer["picture"] = uploads.shown(picture)
     return answer | {"kind": "photo", "order": order}, picture, figure
 
 
@@ -192,36 +197,36 @@ def _mark(figure: go.Figure, at: float) -> None:
     )
 
 
-def curve(event: gr.EventData) -> object:
+def curve(ledger: Ledger, event: gr.EventData) -> object:
     """The plot of another attribute; whatever is not known leaves the plot as it is."""
-    asked, _ = _asked(event)
+    asked, order = _asked(event)
     try:
         at = asked.get("at")
         good = isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at <= 1
         name, attribute = model_name(asked.get("model")), str(asked.get("attribute"))[:200]
         figure = figure_of(name, attribute, at if good else None, asked.get("theme"))
-        return gr.skip() if figure is None else figure
+        return gr.skip() if figure is None or ledger.voids(order) else figure
     except ValueError:
         return gr.skip()
 
 
-def change(picture: Picture | None, event: gr.EventData) -> dict:
+def change(picture: Picture | None, ledger: Ledger, event: gr.EventData) -> dict:
     """The picture with some attributes changed, several times over."""
     asked, order = _asked(event)
     try:
-        if picture is None:
-            raise ValueError(ENDED)
+        ledger.check(picture)
         name = model_name(asked.get("model"))
         names = current().catalog.entry(name).attributes
         changes = Condition.from_lists(
             names, p.listed("Added", asked.get("with")), p.listed("Removed", asked.get("without"))
         )
         if not (changes.required or changes.excluded):
-            raise ValueError("Choose an attribute to change first.")
+            raise ValueError(api.NO_CHANGE)
         level = p.number("How much may change", asked.get("level"), 0.1, api.HIGHEST_LEVEL)
         seed = p.whole("Seed", asked.get("seed", 0), 0, api.SEEDS)
         view = seen(picture, name, asked)
         images, said = api.change(name, view.stored, changes, VARIANTS, seed, level, editing.ANCHOR)
+        ledger.check(picture)
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}
     asked_for = [(k, value) for k, value in enumerate(changes.values) if value >= 0]
@@ -229,42 +234,18 @@ def change(picture: Picture | None, event: gr.EventData) -> dict:
     return {"kind": "edited", "order": order, "images": api.as_uris(images), "has": has}
 
 
-def to_studio(picture: Picture | None, event: gr.EventData) -> tuple[dict, Tensor | object]:
+def to_studio(picture: Picture | None, ledger: Ledger, event: gr.EventData) -> tuple[dict, Tensor | object]:
     """The picture as the start of the chains on the first screen, with what the model sees in it as the condition."""
     asked, order = _asked(event)
     try:
-        if picture is None:
-            raise ValueError(ENDED)
+        ledger.check(picture)
         name = model_name(asked.get("model"))
         view = seen(picture, name, asked)
         condition = predict(current().catalog.bundle(name), view.stored).condition()
+        ledger.lent = True  # before the last look: whoever forgets sees either this, or an answer that is void
+        ledger.check(picture)
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}, gr.skip()
     start = (view.stored.float()[None] + 0.5) / 256
     answer = {"kind": "studio", "order": order, "model": name}
     return answer | {"with": list(condition.required), "without": list(condition.excluded)}, start
-
-
-def forget(photo: Tensor | None, event: gr.EventData, request: gr.Request) -> tuple:
-    """Nothing of the picture stays: not here, and where the first screen began at it, not in chains, film or frames."""
-    _, order = _asked(event)
-    answer = {"kind": "forgotten", "order": order}
-    if photo is None:
-        return answer, None, None, None, *(gr.skip() for _ in range(3))
-    _end_run(request.session_hash or "")
-    return answer, None, None, None, None, None, None
-
-
-def _end_run(session: str) -> None:
-    """A run keeps the chains that it steps: it must have ended before they are thrown away."""
-    blocks, box = served_blocks(), Mailbox(session)
-    if (letter := box.read()) is not None:
-        box.post(replace(letter, run=FORGOTTEN_RUN, playing=False))
-    ends = time.monotonic() + PATIENCE
-    while blocks is not None and time.monotonic() < ends:
-        events = running(queue_of(blocks))
-        if not any(event.session_hash == session and event.concurrency_id == "sampler" for event in events):
-            return
-        time.sleep(0.05)
-    if blocks is not None:
-        log.warning("A run went on for %g seconds after its picture was to be forgotten", PATIENCE)

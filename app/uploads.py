@@ -43,6 +43,7 @@ class Picture:
         self._kept = image if image.width * image.height <= SMALL else _packed(image)
         self.avatar = avatar  # the seed of an avatar drawn here: it can be drawn at any size
         self.faces = faces  # None: nobody has looked for them yet
+        self.order = 0  # the number of the request that brought it
 
     @property
     def image(self) -> Image.Image:
@@ -92,7 +93,7 @@ def from_base64(text: object) -> Picture:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError("The picture did not arrive whole: its bytes are not base64.") from None
+        raise ValueError("The picture is incomplete: its bytes are not base64.") from None
     return from_bytes(data)
 
 

@@ -6,7 +6,7 @@ import { mountEdit } from './photo_edit.js';
 
 const page = (window.gibbsJem ??= {});
 const NOTHING =
-  'Choose a picture to see what the model says of each attribute, and how often test pictures with that answer had it.';
+  'Choose a picture to see what the model says about each attribute, and how often test pictures with that answer had it.';
 
 const asPercent = (p) => (p > 0 && p < 0.01 ? '< 1 %' : p > 0.99 && p < 1 ? '> 99 %' : percent(p));
 /** A model is never certain, whatever its last digit says. */
@@ -33,7 +33,7 @@ export function mount({ element, trigger }) {
     trigger(name, { order: photo.order, model: photo.reply?.model, face: photo.face, box: photo.box, ...values });
   }
 
-  const crop = mountCrop({ find, photo, changed: () => ask() });
+  const crop = mountCrop({ find, photo, changed: () => photo.reply && ask() });
   const edit = mountEdit({ find, act, photo, request });
   const camera = mountCamera({ find, say, send });
 
@@ -49,7 +49,7 @@ export function mount({ element, trigger }) {
   };
   page.onPhoto = (reply) => {
     if (reply.kind === 'hello') return welcome(reply);
-    if (reply.order !== photo.order) return;
+    if (reply.order !== photo.order && reply.kind !== 'forgotten') return; // what is gone is gone
     root.dataset.busy = '';
     REPLY[reply.kind]?.(reply);
   };
@@ -57,7 +57,7 @@ export function mount({ element, trigger }) {
   function welcome(hello) {
     Object.assign(photo, { models: hello.models, limit: hello.bytes });
     const options = hello.models.map((one) => make('option', { value: one.name }, one.title));
-    act('model').replaceChildren(make('option', { value: '' }, 'Chosen to suit the picture'), ...options);
+    act('model').replaceChildren(make('option', { value: '' }, 'Choose automatically'), ...options);
     photo.chosen = hello.models.some((one) => one.name === photo.named) ? photo.named : null;
     act('model').value = photo.chosen ?? '';
     setText(find('.gjp-kept'), hello.kept);
@@ -141,7 +141,7 @@ export function mount({ element, trigger }) {
     const was = row.enough ? asPercent(row.rate) : row.count == null ? '' : 'too few';
     const told = row.truth !== undefined; // an avatar's attributes are not all that a model of photographs asks for
     const truth = row.truth ? 'yes' : 'no';
-    const title = told ? `${row.sentence} In truth: ${truth}.` : row.sentence;
+    const title = told ? `${row.sentence} Actually: ${truth}.` : row.sentence;
     const head = { type: 'button', class: 'gjp-row', 'data-name': row.name, 'data-enough': String(row.enough) };
     const right_ = row.p > 0.5 === row.truth;
     return make(
@@ -178,7 +178,8 @@ export function mount({ element, trigger }) {
     if (document.body.dataset.screen !== 'photo' || !photo.reply) return;
     const row = photo.reply.rows.find((one) => one.name === photo.attribute);
     const at = row ? row.p : null;
-    trigger('curve', { model: photo.reply.model, attribute: row ? row.name : 'all', at, theme: theme() });
+    const { order, reply } = photo;
+    trigger('curve', { order, model: reply.model, attribute: row ? row.name : 'all', at, theme: theme() });
   }
 
   function toStudio(reply) {

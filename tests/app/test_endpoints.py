@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from app import shell
 from app.parcels import parcels
 from jem_core.bundle import Bundle
 
-ROOT = Path(__file__).resolve().parents[2]
 ENDPOINTS = ("/synthesize", "/steer", "/predict", "/edit")
 
 
@@ -105,6 +103,11 @@ def test_edit_gives_variants(client: Client, file: Path, model: str) -> None:
     assert all(opened(uri).size == (32, 32) for uri in [answer["before"], *answer["images"]])
 
 
+def test_an_attribute_is_removed_without_adding_any(client: Client, file: Path) -> None:
+    answer = client.predict(handle_file(file), excluded=["Red"], variants=1, model="tiny-levels", api_name="/edit")
+    assert len(answer["images"]) == 1
+
+
 @pytest.mark.parametrize(
     ("endpoint", "arguments", "sentence"),
     [
@@ -133,8 +136,10 @@ def test_edit_gives_variants(client: Client, file: Path, model: str) -> None:
         ("/steer", {"walk": "Red+" * 999}, r"^walk is '(Red\+){14}\.\.\.; expected a text"),
         ("/steer", {"walk": "Red", "lift": 2.0}, "^lift means nothing"),
         ("/predict", {"image": "bm90IGEgcGljdHVyZQ=="}, "^image: Unsupported file. Use JPEG, PNG or WebP."),
-        ("/predict", {"image": "not base64"}, "^image: The picture did not arrive whole"),
+        ("/predict", {"image": "not base64"}, "^image: The picture is incomplete"),
         ("/predict", {"image": "/etc/hostname"}, "^image: "),
+        ("/edit", {"image": "x"}, "^required: Choose an attribute to change first."),
+        ("/edit", {"image": "x", "required": [], "excluded": []}, "^required: Choose an attribute to change first."),
         ("/edit", {"image": "x", "required": [], "variants": 9}, "^variants is 9; expected a whole number from 1 to 8"),
         ("/edit", {"image": "x", "required": [], "level": 0}, "^level is 0; expected a number from 0.1 to 10"),
         ("/edit", {"image": "x", "required": [], "anchor": 2}, "^anchor is 2;"),
@@ -178,21 +183,3 @@ def test_every_parameter_says_its_type_range_and_default(client: Client) -> None
     given = {parameter["parameter_name"]: parameter["example_input"] for parameter in endpoints["/edit"]["parameters"]}
     assert given["required"] == ["Red"]  # snippets of the API page name an attribute that the first model knows
     assert "Weight on log p(y_c | x); 1: as in the paper; from 0 to 50; the default is the model's own." in shown
-
-
-def test_the_documentation_runs_as_it_stands(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples of API.md, one after another, with the bundled models and the portrait as me.jpg."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "API.md").read_text(), re.DOTALL)
-    shutil.copy(ROOT / "assets" / "examples" / "astronaut.jpg", tmp_path / "me.jpg")
-    monkeypatch.chdir(tmp_path)
-    known: dict = {}
-    called = set()
-    models = {"/synthesize": "avatars", "/steer": "avatars"}  # here the first model at hand is another one
-    for block in blocks:
-        code = block.replace("http://127.0.0.1:7860", url)
-        for name in re.findall(r'api_name="(/\w+)"', code):
-            called.add(name)
-            if name in models:
-                code = code.replace(f'api_name="{name}"', f'model="{models[name]}", api_name="{name}"')
-        exec(compile(code, "API.md", "exec"), known)
-    assert called == set(ENDPOINTS)

@@ -17,6 +17,7 @@ from PIL import Image
 from app import answers, api, photo, uploads
 from app.catalog import Catalog, Entry
 from app.limits import Limits
+from app.photo_forget import ENDED, Ledger
 from app.runtime import Runtime, install
 from jem_core.bundle import Bundle
 from jem_core.calibration import Row
@@ -61,7 +62,7 @@ def red(size: tuple[int, int] = (60, 40), mode: str = "RGB") -> Image.Image:
 
 
 def test_a_picture_gives_rows_whose_numbers_stand_in_the_file(app: Path) -> None:
-    answer, picture, figure = photo.show(None, event(order=1, data=encoded(red()), theme="dark"))
+    answer, picture, figure = photo.show(None, Ledger(), event(order=1, data=encoded(red()), theme="dark"))
     assert answer["kind"] == "photo"
     assert picture.image.size == (60, 40)
     calibration = json.loads((app / "calibration.json").read_text())
@@ -77,7 +78,7 @@ def test_a_picture_gives_rows_whose_numbers_stand_in_the_file(app: Path) -> None
             said += f"{100 * bins['positive_rate'][i]:.0f} % ({low} to {high}) really had it."
             assert row["sentence"].endswith(said)
         else:
-            assert "too few to say" in row["sentence"]
+            assert ("too few to say" if row["count"] else "nothing to compare with") in row["sentence"]
     assert any("Supervised, ECE" in (trace.name or "") for trace in figure.data)  # the overlay
     assert figure.layout.shapes[0].x0 == pytest.approx(answer["rows"][0]["p"], abs=1e-5)
 
@@ -97,7 +98,7 @@ def test_a_picture_gives_rows_whose_numbers_stand_in_the_file(app: Path) -> None
     ids=["alpha", "grey", "cmyk", "16-bit", "webp", "8 px", "animated", "data uri"],
 )
 def test_every_kind_of_picture_is_predicted(app: Path, data: str) -> None:
-    answer, _, _ = photo.show(None, event(order=1, data=data))
+    answer, _, _ = photo.show(None, Ledger(), event(order=1, data=data))
     assert answer["kind"] == "photo", answer
     assert len(answer["rows"]) == 6
 
@@ -114,7 +115,7 @@ def test_every_kind_of_picture_is_predicted(app: Path, data: str) -> None:
     ],
 )
 def test_bad_pictures_get_a_sentence_and_lose_nothing(app: Path, data: object, said: str) -> None:
-    answer, picture, figure = photo.show(None, event(order=3, data=data))
+    answer, picture, figure = photo.show(None, Ledger(), event(order=3, data=data))
     assert (answer["kind"], answer["order"]) == ("refused", 3)
     assert any(part in answer["message"] for part in said.split("|")), answer["message"]
     assert answer["message"].count(". ") <= 1
@@ -129,11 +130,11 @@ def test_wrong_wishes_get_a_sentence(app: Path) -> None:
         {"box": [0, 0, 10**400, 3]},
         {"model": ["tiny"]},
     ):
-        answer, _, _ = photo.show(None, event(order=1, data=encoded(red()), **wish))
+        answer, _, _ = photo.show(None, Ledger(), event(order=1, data=encoded(red()), **wish))
         assert answer["kind"] == "refused", wish
-    assert photo.show(None, event(order=1))[0]["message"] == photo.ENDED
-    assert photo.show(None, event(example="../../etc/passwd"))[0]["kind"] == "refused"
-    assert photo.show(None, SimpleNamespace(_data="text"))[0]["kind"] == "refused"
+    assert photo.show(None, Ledger(), event(order=1))[0]["message"] == ENDED
+    assert photo.show(None, Ledger(), event(example="../../etc/passwd"))[0]["kind"] == "refused"
+    assert photo.show(None, Ledger(), SimpleNamespace(_data="text"))[0]["kind"] == "refused"
 
 
 def test_the_box_by_hand_is_what_the_model_sees(app: Path) -> None:
@@ -167,13 +168,13 @@ def test_an_avatar_is_drawn_as_the_training_images_were() -> None:
 
 
 def test_the_studio_begins_at_the_picture(app: Path) -> None:
-    _, picture, _ = photo.show(None, event(order=1, data=encoded(red())))
-    answer, start = photo.to_studio(picture, event(order=2, model="tiny", face=0, box=None))
+    _, picture, _ = photo.show(None, Ledger(), event(order=1, data=encoded(red())))
+    answer, start = photo.to_studio(picture, Ledger(), event(order=2, model="tiny", face=0, box=None))
     assert answer["kind"] == "studio"
     assert sorted(answer["with"] + answer["without"]) == sorted(current_names())
     assert start.shape == (1, 3, 32, 32)
     assert 0 <= start.min() <= start.max() <= 1
-    assert photo.to_studio(None, event(order=2))[0]["kind"] == "refused"
+    assert photo.to_studio(None, Ledger(), event(order=2))[0]["kind"] == "refused"
 
 
 def current_names() -> list[str]:
@@ -182,7 +183,7 @@ def current_names() -> list[str]:
 
 def test_the_verdict_unlike_greys_the_rows(app: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    answer, _, _ = photo.show(None, event(order=1, data=encoded(Image.fromarray(noise))))
+    answer, _, _ = photo.show(None, Ledger(), event(order=1, data=encoded(Image.fromarray(noise))))
     assert answer["greyed"] == (answer["gate"]["verdict"] == "unlike")
 
 
@@ -198,12 +199,12 @@ LESS = "Less typical than"
 @pytest.mark.parametrize(
     ("found", "view", "verdict", "sentence"),
     [
-        (reading(30, False, "inside"), SEEN, "inside", "It resembles test pictures: 70 % of them are less typical."),
+        (reading(30, False, "inside"), SEEN, "inside", "Typical: more so than 70 % of test pictures."),
         (reading(97, False, "unusual"), SEEN, "unusual", f"{LESS} 97 % of test pictures: trust these numbers less."),
         (reading(99.7, False, "unlike"), SEEN, "unlike", f"{LESS} 99 % of test pictures: {answers.DO_NOT_TRUST}."),
         (reading(100, True, "unlike"), SEEN, "unlike", f"{LESS} every test picture: do not trust these numbers."),
         (SimpleNamespace(reading=None), SEEN, None, "This model cannot reliably tell unusual pictures apart."),
-        (reading(30, False, "inside"), LOST, "unlike", "This model knows faces only: do not trust these numbers."),
+        (reading(30, False, "inside"), LOST, "unlike", "This model only knows faces: do not trust these numbers."),
     ],
 )  # fmt: skip
 def test_the_gate_in_words(found: SimpleNamespace, view: uploads.View, verdict: str, sentence: str) -> None:
@@ -275,28 +276,29 @@ def test_what_the_choice_has_read_is_not_read_again(app: Path, monkeypatch: pyte
     found = Reading(1.5, 97.0, False, "unusual")
     monkeypatch.setattr(answers, "choose_and_read", lambda picture: ("tiny", found))
     monkeypatch.setattr("jem_core.prediction.typicality", lambda *_: pytest.fail("asked twice"))
-    shown, _, _ = photo.show(None, event(order=1, data=encoded(red())))
+    shown, _, _ = photo.show(None, Ledger(), event(order=1, data=encoded(red())))
     assert shown["gate"]["verdict"] == "unusual"
 
 
 def test_the_endpoint_says_the_same(app: Path) -> None:
     data = encoded(red())
     answer = api.predict(data)
-    shown, _, _ = photo.show(None, event(order=1, data=data))
+    shown, _, _ = photo.show(None, Ledger(), event(order=1, data=data))
     assert answer["rows"] == shown["rows"]
     assert set(answer) == {"model", "rows", "gate", "gate_auroc", "faces", "note"}
+    assert answer["gate"].items() >= shown["gate"].items()  # the verdict and its words, and what was measured
     for bad in ({"image": "/etc/passwd"}, {"image": data, "model": "nobody"}, {"image": data, "face": 0}):
         with pytest.raises(gr.Error):
             api.predict(**bad)
 
 
 def test_a_change_gives_variants_and_says_which_have_it(app: Path) -> None:
-    _, picture, _ = photo.show(None, event(order=1, data=encoded(red())))
+    _, picture, _ = photo.show(None, Ledger(), event(order=1, data=encoded(red())))
     asked = {"order": 2, "model": "tiny", "with": ["Red"], "without": ["Left"], "level": 1.0, "seed": 3}
-    answer = photo.change(picture, event(**asked))
+    answer = photo.change(picture, Ledger(), event(**asked))
     assert (answer["kind"], answer["order"]) == ("edited", 2)
     assert len(answer["images"]) == len(answer["has"]) == photo.VARIANTS
-    assert photo.change(picture, event(**asked))["images"] == answer["images"]
+    assert photo.change(picture, Ledger(), event(**asked))["images"] == answer["images"]
     for bad in (
         {"with": []} | {"without": []},
         {"with": ["Reed"]},
@@ -305,18 +307,20 @@ def test_a_change_gives_variants_and_says_which_have_it(app: Path) -> None:
         {"seed": -1},
         {"model": 3},
     ):
-        assert photo.change(picture, event(**(asked | bad)))["kind"] == "refused", bad
-    assert photo.change(None, event(**asked))["message"] == photo.ENDED
+        assert photo.change(picture, Ledger(), event(**(asked | bad)))["kind"] == "refused", bad
+    assert photo.change(None, Ledger(), event(**asked))["message"] == ENDED
 
 
 @pytest.mark.parametrize(("p", "said"), [(0.004, "< 1 %"), (0.8, "80 %"), (0.9996, "> 99 %"), (1, "> 99 %")])
 def test_the_curve_marks_the_picture_and_never_calls_it_certain(app: Path, p: float, said: str) -> None:
-    layout = photo.curve(event(model="tiny", attribute="Red", at=p)).layout
+    layout = photo.curve(Ledger(), event(model="tiny", attribute="Red", at=p)).layout
     assert layout.shapes[0].x0 == p
     assert layout.annotations[0].text == f"this picture: {said}"
 
 
 def test_curves_of_unknown_attributes_change_nothing(app: Path) -> None:
-    assert photo.curve(event(model="tiny", attribute="Nose")) == gr.skip()
-    assert len(photo.curve(event(model="tiny", attribute="all", at="x")).data) > 3
-    assert photo.curve(SimpleNamespace(_data=None)) == gr.skip()
+    assert photo.curve(Ledger(), event(model="tiny", attribute="Nose")) == gr.skip()
+    assert len(photo.curve(Ledger(), event(model="tiny", attribute="all", at="x")).data) > 3
+    assert photo.curve(Ledger(), SimpleNamespace(_data=None)) == gr.skip()
+    asked = event(order=3, model="tiny", attribute="Red", at=0.8)
+    assert photo.curve(Ledger(forgotten=4), asked) == gr.skip()  # it would mark a picture that is forgotten

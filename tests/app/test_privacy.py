@@ -3,7 +3,8 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gradio as gr
@@ -13,7 +14,7 @@ import pytest
 from load.client import Tab, aside, events_of, new_http, start_server, stop_server
 from PIL import Image
 
-from app import shell, sweep
+from app import api, photo, shell, studio, sweep
 from app.parcels import parcels
 from jem_core.bundle import Bundle
 from tests.app.small_app import until
@@ -59,12 +60,12 @@ async def ask_for_everything(tab: Tab) -> list[dict]:
     return replies
 
 
-async def visit(url: str, picture: bytes) -> tuple[list[dict], list[dict], str]:
-    async with new_http(url) as http, Tab(http, await events_of(http), SESSION) as tab:
+async def visit(url: str, picture: bytes, session: str) -> tuple[list[dict], list[dict], str]:
+    async with new_http(url) as http, Tab(http, await events_of(http), session) as tab:
         before = await show_edit_run(tab, picture)
         await tab.ask("forget", {"order": 4})
         after = await ask_for_everything(tab)
-        pages = [await http.get(path) for path in ("/", "/config", f"/gradio_api/deep_link?session_hash={SESSION}")]
+        pages = [await http.get(path) for path in ("/", "/config", f"/gradio_api/deep_link?session_hash={session}")]
         return before, after, "".join(page.text for page in pages)
 
 
@@ -78,18 +79,91 @@ def demo(tiny_levels: Bundle) -> Iterator[gr.Blocks]:
 
 @pytest.mark.parametrize("picture", [PICTURE, SMALL_PICTURE], ids=["beside Gradio", "through Gradio"])
 def test_forgotten_is_forgotten(demo: gr.Blocks, picture: bytes) -> None:
-    before, after, pages = aside(asyncio.run, visit(demo.local_url, picture))
+    session = f"{SESSION}-{len(picture)}"
+    before, after, pages = aside(asyncio.run, visit(demo.local_url, picture, session))
     kinds = [reply.get("kind") or reply.get("status") for reply in before]
     assert kinds == ["photo", "edited", "studio", "settled", "film"]  # there was something to forget
     said = json.dumps(after)
     assert "data:image" not in said, [reply.get("kind") or reply.get("status") for reply in after]
     assert all((reply.get("kind") or reply.get("status")) in ("refused", "error") for reply in after)
     assert base64.b64encode(picture)[100:160].decode() not in pages
-    state = demo.state_holder.session_data[SESSION]
+    assert_nothing_is_kept(demo, session)
+
+
+def assert_nothing_is_kept(demo: gr.Blocks, session: str) -> None:
+    state = demo.state_holder.session_data[session]
     assert not any(sweep.weight(value) for value in state.state_data.values())
     held = repr([config.get("props", {}).get("value") for config in state.config_values.values() if config])
     assert "data:image" not in held
     assert not len(parcels)
+
+
+DATA = base64.b64encode(PICTURE).decode()
+CHANGES = {"with": ["Red"], "level": 1.0}
+UNDER_WAY = {  # an event that holds the picture, and the function of ours in which it is held up
+    "a new picture": ("show", {"data": DATA}, photo, "describe"),
+    "another crop": ("show", {"box": [0, 0, 40, 40]}, photo, "describe"),
+    "an edit": ("change", CHANGES, api, "change"),
+    "to the studio": ("to_studio", {}, photo, "predict"),
+    "a run that has not said so yet": ("run", letter(3, "run", speed=2, moving=1), studio, "_letter"),
+}
+
+
+class Hold:
+    """A real function that takes as long as a test needs it to be under way."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function, self.begun, self.free = function, threading.Event(), threading.Event()
+
+    def __call__(self, *values: object) -> object:
+        self.begun.set()
+        assert self.free.wait(20)
+        return self.function(*values)
+
+
+async def forget_during(url: str, session: str, name: str, asked: dict, hold: Hold) -> tuple[object, list[dict]]:
+    """What an event that is under way when the picture is forgotten answers, and what everything answers afterwards."""
+    async with new_http(url) as http, Tab(http, await events_of(http), session) as tab:
+        hold.free.set()
+        await last(tab, "show", {"order": 1, "data": DATA, "model": "tiny-levels"})
+        if name == "run":
+            await tab.ask("to_studio", {"order": 2, "model": "tiny-levels"})
+        hold.free.clear()
+        hold.begun.clear()
+        asked = {"order": 3, "model": "tiny-levels"} | asked
+        begun = asyncio.create_task(tab.ask(name, asked) if name == "to_studio" else last(tab, name, asked))
+        assert await asyncio.to_thread(hold.begun.wait, 20)
+        forgetting = asyncio.create_task(tab.ask("forget", {"order": 4}))
+        await asyncio.sleep(0.3)
+        hold.free.set()
+        assert (await forgetting)["kind"] == "forgotten"
+        return await begun, await ask_for_everything(tab)
+
+
+@pytest.mark.parametrize("what", UNDER_WAY)
+def test_what_is_under_way_brings_nothing_back(demo: gr.Blocks, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    name, asked, place, function = UNDER_WAY[what]
+    hold = Hold(getattr(place, function))
+    monkeypatch.setattr(place, function, hold)
+    session = what.replace(" ", "-")
+    answer, after = aside(asyncio.run, forget_during(demo.local_url, session, name, asked, hold))
+    assert "data:image" not in json.dumps(after), [reply.get("kind") or reply.get("status") for reply in after]
+    assert answer.get("kind") == "refused" or answer.get("status") == "running"  # the run had begun, and then ended
+    assert_nothing_is_kept(demo, session)
+
+
+def test_a_picture_that_was_on_its_way_is_not_kept(demo: gr.Blocks) -> None:
+    """It was sent before the visitor had everything forgotten, and arrives afterwards."""
+
+    async def come(url: str) -> list[dict]:
+        async with new_http(url) as http, Tab(http, await events_of(http), "slow-line") as tab:
+            await tab.ask("forget", {"order": 4})
+            late = await last(tab, "show", {"order": 3, "data": DATA, "model": "tiny-levels"})
+            return [late, *await ask_for_everything(tab)]
+
+    replies = aside(asyncio.run, come(demo.local_url))
+    assert {reply.get("kind") or reply.get("status") for reply in replies} <= {"refused", "error"}
+    assert_nothing_is_kept(demo, "slow-line")
 
 
 def test_when_the_time_is_over_everything_is_forgotten(demo: gr.Blocks) -> None:
