@@ -90,7 +90,8 @@ export function mountEdit({ find, act, photo, request }) {
     find('.gjp-result').hidden = act('again').hidden = act('save').hidden = false;
     const few = reply.has.filter(Boolean).length;
     const all = reply.has.length;
-    const hint = few < all ? ' Let more change, or ask for more variants.' : '';
+    const more = find('.gjp-level').hidden ? 'Ask' : 'Raise “How much may change”, or ask';
+    const hint = few < all ? ` ${more} for more variants.` : '';
     state(`The model sees the change in ${few} of ${all} variants.${hint}`);
     paint();
   }
