@@ -7,10 +7,9 @@ from functools import lru_cache
 import gradio as gr
 import plotly.graph_objects as go
 
-from app import gpu, static, summary, tables
+from app import gpu, kinds, static, summary, tables
 from app.api import as_uris
 from app.attributes import caption, sentence
-from app.catalog import OBJECTIVES as WORDS
 from app.deadlines import Deadline
 from app.drawing import draw as draw_samples
 from app.gradio_inside import sent
@@ -26,7 +25,7 @@ from jem_core.grids import shown_conditions
 PAPER_ALONE = "There is no model of ours here: these are the paper's figures alone."
 PAPER_ONLY = "paper-"  # families of which we have the paper's figures alone
 PICTURES, CONDITIONS = 6, 6  # of a row, to choose from
-NO_PLOTS = 4 + 5  # reliability, and the others
+OTHER_PLOTS = 5  # besides a reliability plot for each objective
 
 
 def build(demo: gr.Blocks) -> None:
@@ -73,7 +72,7 @@ def opened(event: gr.EventData) -> tuple:
         answer = page_of(key, known, family, attribute)
     except ValueError as error:
         refused = {"kind": "refused", "order": order, "message": str(error)}
-        return refused, *(gr.skip() for _ in range(NO_PLOTS))
+        return refused, *(gr.skip() for _ in range(len(OBJECTIVES) + OTHER_PLOTS))
     # Gradio empties an update as it sends it, so each visitor gets a new one.
     updates = (gr.update(value=figure, visible=figure is not None) for figure in figures)
     return answer | {"kind": "compare", "order": order}, *updates
@@ -126,16 +125,15 @@ def _attribute(family: Family | None, value: object) -> str:
     return value if isinstance(value, str) and value in names else ALL
 
 
-def generators(family: Family) -> list[str]:
-    """The models of a family that make pictures, the newest kind first."""
-    found = (family.models[objective] for objective in reversed(OBJECTIVES) if objective in family.models)
-    return [entry.name for entry in found if entry.generates]
+def generators(family: Family) -> dict[str, str]:
+    """The models of a family that make pictures, by objective, the newest kind first."""
+    return {entry.objective: entry.name for entry in family.by_age() if entry.generates}
 
 
 def conditions(family: Family) -> list[Condition]:
     """What rows of pictures may be asked for: common attributes, pairs, and pairs that training never saw."""
-    names = generators(family)
-    return shown_conditions(current().catalog.bundle(names[0]), CONDITIONS) if names else []
+    names = generators(family).values()
+    return shown_conditions(current().catalog.bundle(next(iter(names))), CONDITIONS) if names else []
 
 
 def rows(event: gr.EventData) -> dict:
@@ -149,17 +147,12 @@ def rows(event: gr.EventData) -> dict:
         if not good or number >= len(known) or seed >= 2**31:
             raise ValueError("There is no such row of pictures.")
         found = [
-            {"title": _named(name), "images": list(_row(name, known[number].values, seed))}
-            for name in generators(family)
+            {"title": kinds.title(objective), "images": list(_row(name, known[number].values, seed))}
+            for objective, name in generators(family).items()
         ]
     except ValueError as error:
         return {"kind": "refused", "order": order, "message": str(error)}
     return {"kind": "rows", "order": order, "condition": number, "seed": seed, "rows": found}
-
-
-def _named(name: str) -> str:
-    words = WORDS.get(current().catalog.entry(name).objective, name)
-    return words[:1].upper() + words[1:]
 
 
 @lru_cache(maxsize=128)
@@ -183,24 +176,25 @@ def _kept_plots(stamp: tuple, key: str, attribute: str, theme: str) -> tuple[go.
 
 
 def draw(family: Family | None, attribute: str, theme: str) -> list[go.Figure | None]:
-    """All plots; None for one that has no file."""
+    """All plots; None for one that has no file. A model is called the same, and has one colour, on all of them."""
     models = family.models if family else {}
     lines = summary.curves(family) if family else {"steering": {}, "long_run": {}}
+    steering, runs = ({kinds.title(o): line for o, line in lines[key].items()} for key in ("steering", "long_run"))
+    places = {kinds.title(o): kinds.place(o) for o in OBJECTIVES}
     figures: list[go.Figure | None] = [
-        plots.steering(lines["steering"], theme) if lines["steering"] else None,
-        plots.long_run(lines["long_run"], theme) if lines["long_run"] else None,
+        plots.steering(steering, theme, places) if steering else None,
+        plots.long_run(runs, theme, places) if runs else None,
     ]
     for objective in OBJECTIVES:
         found = calibration(models[objective]) if objective in models else None
         figures.append(_reliability(found, objective, attribute, theme))
-    figures += _curves(models, attribute, theme)
-    tried = value_at(report(family.main, "evaluation") or {}, "synthesis.samplers_and_starts") if family else None
-    figures.append(plots.samplers_and_starts(tried, theme) if tried else None)
+    figures += _curves(models, attribute, theme, places)
+    figures.append(_variants(family, theme))
     return figures
 
 
-def _curves(models: dict, attribute: str, theme: str) -> list[go.Figure | None]:
-    titles = {o: WORDS.get(o, o) for o in reversed(OBJECTIVES) if o in models}
+def _curves(models: dict, attribute: str, theme: str, places: dict[str, int]) -> list[go.Figure | None]:
+    titles = {o: kinds.title(o) for o in reversed(OBJECTIVES) if o in models}
     found = {titles[o]: report(models[o], "curves") for o in titles}
     name, part = ("micro", "micro") if attribute == ALL else (attribute, f"attributes.{attribute}")
     figures = []
@@ -210,14 +204,19 @@ def _curves(models: dict, attribute: str, theme: str) -> list[go.Figure | None]:
             titles[o]: value_at(report(models[o], "evaluation") or {}, f"prediction.{part}.{measure}.value")
             for o in titles
         }
-        figures.append(draw_curve(shown, name, theme, values) if shown else None)
+        label = "" if attribute == ALL else caption(attribute)
+        figures.append(draw_curve(shown, name, theme, values, places, label) if shown else None)
     return figures
 
 
 def _reliability(found: Calibration | None, objective: str, attribute: str, theme: str) -> go.Figure | None:
     if found is None or (attribute != ALL and attribute not in found.names):
         return None
-    name = WORDS.get(objective, objective)
-    figure = plots.reliability(found, attribute, theme=theme, names=(name, ""))
-    figure.update_layout(title={"text": name[:1].upper() + name[1:]})
-    return figure
+    name = kinds.title(objective)
+    figure = plots.reliability(found, attribute, theme=theme, names=(name, ""), places=(kinds.place(objective),))
+    return figure.update_layout(title={"text": name})
+
+
+def _variants(family: Family | None, theme: str) -> go.Figure | None:
+    tried = value_at(report(family.main, "evaluation") or {}, "synthesis.samplers_and_starts") if family else None
+    return plots.samplers_and_starts(tried, theme, kinds.place(family.main.objective)) if tried else None

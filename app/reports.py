@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from app.catalog import Catalog, Entry
 from jem_core.bundle import REPORTS, read_report
 from jem_core.calibration import Calibration
+from jem_core.objectives import OBJECTIVES  # in the order of the paper's tables, ours last
 
-OBJECTIVES = ("supervised", "jem", "gibbs-jem", "denoising")  # in the order of the paper's tables, ours last
 TITLES = {"avatars": "Avatars", "celeba": "CelebA", "shoes": "UT Zappos50K", "utzappos": "UT Zappos50K"}
 
 
@@ -49,8 +49,8 @@ class Family:
 
     @property
     def main(self) -> Entry:
-        """The model that the family is about: the newest kind."""
-        return self.by_age()[0]
+        """The model that the family is about: the newest kind, of those that make pictures if any does."""
+        return next((entry for entry in self.by_age() if entry.generates), self.by_age()[0])
 
     def missing(self) -> list[str]:
         """The objectives of the paper's table that are not at hand, or not evaluated."""
@@ -91,7 +91,7 @@ def calibration(entry: Entry) -> Calibration | None:
 
 
 def baseline(catalog: Catalog, name: str) -> Calibration | None:
-    """The calibration of the supervised model on the same data, to lay over this model's."""
+    """The calibration of the plain classifier of the same data, to lay over this model's."""
     family = family_of(catalog, name)
-    entry = family.models.get("supervised") if family else None
+    entry = next((one for one in family.models.values() if not one.generates), None) if family else None
     return calibration(entry) if entry and entry.name != name else None

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from app.catalog import OBJECTIVES as WORDS
 from app.catalog import Entry
+from app.figures import Figure, figure, leaders, level, ranked
+from app.kinds import MEANINGS, joined, name, start, title
 from app.reports import OBJECTIVES, TITLES, Family, report, value_at
-from app.tables import as_percent, paper, theirs
+from app.tables import paper, theirs
+from jem_core.plots import percent
 
-PAPERS = "gibbs-jem"  # the model that the paper is about
 SIDES = {  # worse than the paper, level with it, better
     "accuracy": {-1: "fewer", 0: "as many", 1: "more"},
     "ece_paper": {-1: "less honest", 0: "just as honest", 1: "more honest"},
-}
-NAMES = {  # in a sentence
-    "denoising": "the model with noise levels",
-    "gibbs-jem": "Gibbs-JEM",
-    "jem": "factored JEM",
-    "supervised": "the supervised model",
-}
-KINDS = {  # below the short table: what a newcomer must know of each column
-    "supervised": "Supervised predicts labels and makes no pictures.",
-    "jem": "Factored JEM is the rival that the paper compares itself with.",
-    "gibbs-jem": "Gibbs-JEM is the paper's method.",
-    "denoising": "Noise levels is the same kind of energy, learned at many levels of noise: the Studio opens with it.",
 }
 
 
@@ -40,59 +30,50 @@ class Measure:
     papers: str = ""  # the same figure in the paper's table
     against: str = ""  # the paper's figure, in words: how ours compares, ours, theirs
 
+    def show(self, value: float) -> str:
+        """A share in percent; an error that would round to nothing is not nothing."""
+        return "< 0.1 %" if self.lower and 0 < value < 0.0005 else percent(value)
+
+    def points(self, value: float) -> str:
+        """An error inside a sentence."""
+        return self.show(value).removesuffix(" %").replace("<", "less than")
+
 
 MEASURES = (
     Measure(
         "accuracy",
-        "Labels predicted right",
-        "prediction.micro.accuracy.value",
+        "Labels predicted correctly",
+        "prediction.micro.accuracy",
         papers="accuracy",
-        against="our best one gets {} labels right ({} % against {} %)",
+        against="gets {} labels right ({} % against {} %)",
     ),
-    Measure("ece", "Average error of its percentages", "prediction.micro.ece.value", lower=True),
+    Measure("ece", "Average error of its percentages", "prediction.micro.ece", lower=True),
     Measure(
         "ece_paper",
         "Average error, by the paper's bins",
-        "prediction.micro.ece_paper.value",
+        "prediction.micro.ece_paper",
         lower=True,
         papers="ece_paper",
-        against="our percentages are {} (off by {} points against {}, in the paper's bins)",
+        against="its percentages are {} (off by {} points against {}, in the paper's bins)",
     ),
-    Measure("seen", "Pictures that match two attributes", "synthesis.seen_pairs.summary.judged_right.value"),
-    Measure("unseen", "Pictures that match an unseen pair", "synthesis.held_out_pairs.summary.judged_right.value"),
+    Measure("seen", "Pictures that match two attributes", "synthesis.seen_pairs.summary.judged_right"),
+    Measure("unseen", "Pictures that match an unseen pair", "synthesis.held_out_pairs.summary.judged_right"),
     Measure("steered", "Pictures that match after many changes", "steering.after_last"),
 )
-FACTORED = {"seen": "factored_jem.seen_pairs", "unseen": "factored_jem.held_out_pairs"}
 
 
-def figures(family: Family, measure: Measure) -> dict[str, float]:
-    """The measure by objective; a factored model's samples were judged beside those of the main one."""
-    found = {}
-    for objective in OBJECTIVES:
-        entry = family.models.get(objective)
-        value = _number(entry, measure.path) if entry else None
-        if value is None and objective == "jem" and measure.key in FACTORED:
-            value = _factored(family, FACTORED[measure.key])
-        if value is not None:
-            found[objective] = value
-    return found
+def figures(family: Family, measure: Measure) -> dict[str, Figure]:
+    """The measure by objective, of all models that have it, the newest kind first."""
+    found = {entry.objective: figure(entry, measure.path) for entry in family.by_age()}
+    return {objective: value for objective, value in found.items() if value is not None}
 
 
-def _number(entry: Entry, path: str) -> float | None:
-    return _share(value_at(report(entry, "evaluation") or {}, path))
-
-
-def _factored(family: Family, path: str) -> float | None:
-    values = (_number(entry, f"{path}.summary.judged_right.value") for entry in family.models.values())
-    return next((value for value in values if value is not None), None)
-
-
-def papers(source: str, measure: Measure) -> float | None:
+def papers(source: str, measure: Measure) -> Figure | None:
     """The paper's own figure of its own model, as a share."""
-    table = theirs(source).get(PAPERS)
+    table = theirs(source).get(paper()["own"])
     if not measure.papers or table is None:
         return None
-    return table["micro"][paper()["measures"].index(measure.papers)] / 100
+    return Figure(table["micro"][paper()["measures"].index(measure.papers)] / 100)
 
 
 def headline(family: Family) -> dict:
@@ -103,25 +84,46 @@ def headline(family: Family) -> dict:
         found, written = figures(family, measure), papers(family.source, measure)
         if not found:
             continue
-        cells = {objective: as_percent(value) for objective, value in found.items()}
-        best = _best(found, measure) if len(found) > 1 else None
+        cells = {objective: measure.show(one.value) for objective, one in found.items()}
+        best = leaders(found, measure.lower) if len(found) > 1 else []
         row = {"key": measure.key, "question": measure.question, "cells": cells, "best": best}
-        rows.append(row | {"paper": None if written is None else as_percent(written)})
+        rows.append(row | {"paper": None if written is None else measure.show(written.value)})
     return {
-        "models": [{"objective": o, "title": _title(o)} for o in models],
+        "models": [{"objective": o, "title": title(o)} for o in models],
         "rows": rows,
         "paper": any(row["paper"] for row in rows),
-        "kinds": " ".join(KINDS[o] for o in models if o in KINDS),
+        "kinds": " ".join(MEANINGS[o] for o in models if o in MEANINGS),
+        "unlike": unlike(family),
     }
 
 
-def _best(found: dict[str, float], measure: Measure) -> str:
-    return (min if measure.lower else max)(found, key=found.get)
+UNLIKE = (  # what models must have in common before their figures are laid side by side
+    ("trained on {}", lambda entry: entry.data.train_images),
+    ("tested on {}", lambda entry: _in_evaluation(entry, "prediction.images")),
+    ("judged by a network that learned from {}", lambda entry: _in_evaluation(entry, "judge.trained_on.rows")),
+)
 
 
-def _title(objective: str) -> str:
-    words = WORDS.get(objective, objective)
-    return words[:1].upper() + words[1:]
+def _in_evaluation(entry: Entry, path: str) -> object:
+    return value_at(report(entry, "evaluation") or {}, path)
+
+
+def unlike(family: Family) -> str:
+    """One sentence about numbers that differ between the models shown; nothing where all were measured alike."""
+    told = []
+    for words, count_of in UNLIKE:
+        counts = {o: count_of(family.models[o]) for o in reversed(OBJECTIVES) if o in family.models}
+        counts = {o: count for o, count in counts.items() if isinstance(count, int)}
+        values = list(dict.fromkeys(counts.values()))
+        if len(values) < 2:
+            continue
+        groups = {value: [name(o) for o, count in counts.items() if count == value] for value in values}
+        values.sort(key=lambda value: len(groups[value]))
+        if len(groups[values[-1]]) > 1:
+            groups[values[-1]] = ["the others"]
+        first, *more = (f"{value:,}{{}} ({joined(groups[value])})" for value in values)
+        told.append(words.format(" or ".join([first.format(" images"), *(one.format("") for one in more)])))
+    return f"Compare with care: the models were {joined(told)}." if told else ""
 
 
 def paragraph(family: Family, others: Iterable[Family] = ()) -> str:
@@ -129,105 +131,90 @@ def paragraph(family: Family, others: Iterable[Family] = ()) -> str:
 
     Where the paper has no figures for this data, one of the other families answers for it.
     """
-    found = figures(family, MEASURES[0])
-    if not found:
+    if not figures(family, MEASURES[0]):
         return f"No model of {family.title} has been evaluated yet."
     parts = (_accuracy(family), _calibration(family), _pairs(family), _steering(family), _paper(family, others))
     return " ".join(part for part in parts if part)
 
 
-def _ahead(family: Family, found: dict[str, float], measure: Measure, digits: int = 1) -> str:
-    """By how much the best is ahead of the next: ", 3.7 points ahead of Gibbs-JEM"; nothing where it is alone."""
-    best = _best(found, measure)
-    others = {o: value for o, value in found.items() if o != best}
-    if not others:
+class Lead(NamedTuple):
+    """Who is best at something, in words."""
+
+    names: str  # one, or all that are level at the top
+    level: bool
+    shown: str  # their figures
+    ahead: str  # ", 3.7 points ahead of Gibbs-JEM"; nothing where nobody is behind
+
+
+def _lead(found: dict[str, Figure], measure: Measure) -> Lead:
+    order, best = ranked(found, measure.lower), leaders(found, measure.lower)
+    write = measure.points if measure.lower else measure.show
+    shown = joined(list(dict.fromkeys(write(found[o].value) for o in best)))
+    return Lead(joined([name(o) for o in best]), len(best) > 1, shown, _ahead(found, order, best, write))
+
+
+def _ahead(found: dict[str, Figure], order: Sequence[str], best: Sequence[str], write: Callable) -> str:
+    """By how much the best is ahead of the next."""
+    behind = [o for o in order if o not in best]
+    if not behind:
         return ""
-    second = _best(others, measure)
-    points = abs(round(100 * found[best], digits) - round(100 * found[second], digits))
-    if points < 10**-digits / 2:
-        return f", level with {_name(second)}"
-    text = f", {points:.{digits}f} point{'s' * (points != 1)} ahead of {_name(second)}"
-    first, other = (_interval(family, measure, objective) for objective in (best, second))
-    overlap = first and other and first[0] <= other[1] and other[0] <= first[1]
-    return f"{text}, which may be chance" if overlap else text
-
-
-def _interval(family: Family, measure: Measure, objective: str) -> tuple[float, float] | None:
-    """The 95 % interval of a figure; None where the file has none."""
-    place = measure.path.removesuffix(".value")
-    low, high = (_number(family.models[objective], f"{place}.{end}") for end in ("low", "high"))
-    return None if low is None or high is None else (low, high)
-
-
-def _name(objective: str) -> str:
-    return NAMES.get(objective, objective)
-
-
-def _makers(family: Family, measure: Measure) -> dict[str, float]:
-    """The measure of the models that make pictures."""
-    return {o: value for o, value in figures(family, measure).items() if family.models[o].generates}
+    first, second = found[best[0]], found[behind[0]]
+    if len(best) > 1:
+        return f", ahead of {name(behind[0])} ({write(second.value)})"
+    return f", {abs(first.shown - second.shown):.1f} points ahead of {name(behind[0])}"
 
 
 def _accuracy(family: Family) -> str:
-    found, makers = figures(family, MEASURES[0]), _makers(family, MEASURES[0])
-    if not makers:
-        best = _best(found, MEASURES[0])
-        return f"{_name(best)[:1].upper()}{_name(best)[1:]} predicts labels best: {as_percent(found[best])} right."
-    best = _best(makers, MEASURES[0])
-    share = as_percent(makers[best])
-    if len(makers) > 1:
-        text = f"Of the models that make pictures, {_name(best)} predicts labels best: {share} right"
-    else:
-        text = f"{_name(best)[:1].upper()}{_name(best)[1:]} gets {share} of the labels right"
-    text += _ahead(family, makers, MEASURES[0])
-    others = [f"{_name(o)}: {as_percent(value)}" for o, value in found.items() if o not in makers]
-    return f"{text} ({', '.join(others)})." if others else f"{text}."
+    found = figures(family, MEASURES[0])
+    lead = _lead(found, MEASURES[0])
+    if len(found) == 1:
+        return f"{start(lead.names)} gets {lead.shown} of the labels right."
+    how = "predict labels equally well" if lead.level else "predicts labels best"
+    return f"{start(lead.names)} {how}: {lead.shown} right{lead.ahead}."
 
 
 def _calibration(family: Family) -> str:
-    found = _makers(family, MEASURES[1])
+    found = figures(family, MEASURES[1])
     if not found:
         return ""
-    best = _best(found, MEASURES[1])
-    points = 100 * found[best]
-    off = f"off by {'less than 0.1' if points < 0.05 else f'{points:.1f}'} points on average"
+    lead = _lead(found, MEASURES[1])
     if len(found) == 1:
-        return f"Its percentages are {off}."
-    too = best == _best(_makers(family, MEASURES[0]), MEASURES[0])
-    whose = (
-        "Its percentages are the most honest, too" if too else f"The most honest percentages come from {_name(best)}"
+        return f"Its percentages are off by {lead.shown} points on average."
+    level = ", which are level" if lead.level else ""
+    return (
+        f"The most honest percentages come from {lead.names}{level}: off by {lead.shown} points on average{lead.ahead}."
     )
-    others = ", ".join(f"{_name(o)}: {100 * value:.1f}" for o, value in found.items() if o != best)
-    return f"{whose}: {off} ({others})."
 
 
 def _pairs(family: Family) -> str:
     seen, unseen = (figures(family, measure) for measure in MEASURES[3:5])
     if not seen:
         return ""
-    text = f"Asked for two attributes at once, {_matching(family, seen, MEASURES[3], 'of its pictures match')}."
+    text = f"Asked for two attributes at once, {_matching(seen, MEASURES[3], ' of {} pictures match')}."
     if unseen:
-        text += f" For pairs that training never showed, {_matching(family, unseen, MEASURES[4], 'match')}."
+        text += f" For pairs never seen in training, {_matching(unseen, MEASURES[4], ' match')}."
     return text
 
 
-def _matching(family: Family, found: dict[str, float], measure: Measure, match: str) -> str:
+def _matching(found: dict[str, Figure], measure: Measure, match: str) -> str:
     """The share that matches; beside others, whose it is and by how much it is ahead."""
-    best = _best(found, measure)
-    share = f"{as_percent(found[best], 0)} {match}"
-    return f"{_name(best)} is best: {share}{_ahead(family, found, measure, 0)}" if len(found) > 1 else share
+    lead = _lead(found, measure)
+    match = match.format("their" if lead.level else "its")
+    if len(found) == 1:
+        return f"{lead.shown}{match}"
+    return f"{lead.names} {'are level' if lead.level else 'is best'}: {lead.shown}{match}{lead.ahead}"
 
 
 def _steering(family: Family) -> str:
     found = figures(family, MEASURES[5])
     if not found:
         return ""
-    best = _best(found, MEASURES[5])
-    steps = (value_at(report(family.models[o], "evaluation"), "steering.judged_right") for o in found)
+    lead = _lead(found, MEASURES[5])
+    steps = (_in_evaluation(family.models[o], "steering.judged_right") for o in found)
     changes = max((len(one) - 1 for one in steps if isinstance(one, list)), default=0)
     count = f"{changes} changes" if changes > 0 else "many changes"
-    share = f"{as_percent(found[best], 0)} of the pictures from {_name(best)} still match everything that was asked for"
-    return f"After {count} in a row, {share}{_ahead(family, found, MEASURES[5], 0)}."
+    share = f"{lead.shown} of the pictures from {lead.names} still match everything that was asked for"
+    return f"After {count} in a row, {share}{lead.ahead}."
 
 
 def _paper(family: Family, others: Iterable[Family] = ()) -> str:
@@ -244,25 +231,34 @@ def _paper(family: Family, others: Iterable[Family] = ()) -> str:
 
 
 def _against(family: Family) -> str:
-    """How ours compares with the paper's own model; empty where the paper or the family has no figures."""
-    told = []
-    for measure in MEASURES:
-        written, found = papers(family.source, measure), _makers(family, measure)
-        if written is None or not found:
-            continue
-        ours = round(100 * found[_best(found, measure)], 1)  # as it is shown: what looks the same is the same
-        ahead = (round(100 * written, 1) - ours) * (1 if measure.lower else -1)
-        side = (ahead > 0) - (ahead < 0)
-        told.append((side, measure.against.format(SIDES[measure.key][side], f"{ours:.1f}", f"{100 * written:.1f}")))
-    if not told:
-        return ""
-    word = ", but " if len({side for side, _ in told if side}) > 1 else ", and "
-    note = paper()["notes"].get(family.source, "")
-    return f"{word.join(text for _, text in told)}. {note}".strip()
+    """How one model of ours, the newest kind that makes pictures, compares with the paper's own; empty where the paper
+    or the family has no figures."""
+    for entry in (one for one in family.by_age() if one.generates):
+        told = []
+        for measure in MEASURES:
+            written, ours = papers(family.source, measure), figure(entry, measure.path)
+            if written is None or ours is None:
+                continue
+            side = _side(ours, written, measure.lower)
+            words = (f"{ours.shown:.1f}", f"{written.shown:.1f}")
+            told.append((side, measure.against.format(SIDES[measure.key][side], *words)))
+        if told:
+            word = ", but " if len({side for side, _ in told if side}) > 1 else ", and "
+            note = paper()["notes"].get(family.source, "")
+            whose = f"our {name(entry.objective).removeprefix('the ')}"
+            return f"{whose} {word.join(text for _, text in told)}. {note}".strip()
+    return ""
+
+
+def _side(ours: Figure, written: Figure, lower: bool) -> int:
+    """1 where ours is better, -1 where it is worse, 0 where they are level."""
+    if level(ours, written):
+        return 0
+    return 1 if (ours.value < written.value) == lower else -1
 
 
 def curves(family: Family) -> dict[str, dict]:
-    """Steering and long runs by model, where they were measured: what the two plots show."""
+    """Steering and long runs by objective, where they were measured: what the two plots show."""
     steering, runs = {}, {}
     for objective in reversed(OBJECTIVES):
         evaluation = report(family.models[objective], "evaluation") if objective in family.models else None
@@ -270,11 +266,11 @@ def curves(family: Family) -> dict[str, dict]:
             continue
         shares = [_share(one) for one in value_at(evaluation, "steering.judged_right") or ()]
         if shares and None not in shares:
-            steering[_title(objective)] = shares
+            steering[objective] = shares
         steps, judged = (value_at(evaluation, f"long_run.{key}") for key in ("steps", "judged_right"))
         values = [_share(one) for one in judged or ()]
         if values and None not in values and isinstance(steps, list) and len(steps) == len(values):
-            runs[_title(objective)] = (steps, values)
+            runs[objective] = (steps, values)
     return {"steering": steering, "long_run": runs}
 
 

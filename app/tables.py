@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from app.catalog import OBJECTIVES as WORDS
 from app.catalog import Entry
+from app.figures import figure, leaders
+from app.kinds import word
 from app.reports import OBJECTIVES, TITLES, Family, report, value_at
 from jem_core.places import ASSETS
+from jem_core.plots import percent
 
 PAPER = ASSETS / "paper.json"
 AVERAGES = ("micro", "macro")
@@ -23,6 +25,12 @@ MEASURES = {
 LOWER_IS_BETTER = ("ece", "ece_paper")
 SAME_DATA = {"shoes": "utzappos"}  # our name of a data set, and the paper's
 PLAIN = ("frechet_distance", "spread", "spread_without_grain", "steering_clipped")  # not shares
+GATE = "gate.worst_auroc"
+NEAREST = "fidelity.nearest_training_image"
+MEMORY = {  # samples that repeat training images are nearer to them than new pictures are
+    "samples_median": "distance to the nearest training image (0: a copy), samples",
+    "real_median": "distance to the nearest training image, real images never seen in training",
+}
 
 
 @cache
@@ -35,45 +43,51 @@ def theirs(source: str) -> dict:
     return paper()["data"].get(SAME_DATA.get(source, source), {})
 
 
-def as_percent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:.{digits}f} %"
-
-
-def cell(entry: Entry, kind: str, path: str, plain: bool = False) -> dict | None:
-    """The figure at `path` in a file of a model, with its 95 % interval and where it stands; None if not there."""
-    found = report(entry, kind)
-    value = value_at(found, f"{path}.value") if found else None
-    if value is None:
+def cell(entry: Entry, path: str, plain: bool = False) -> dict | None:
+    """The figure at `path` of evaluation.json, with its 95 % interval and where it stands; None if not there."""
+    found = figure(entry, path)
+    if found is None:
         return None
-    show = (lambda number: f"{number:.3g}") if plain else as_percent
-    low, high = (value_at(found, f"{path}.{end}") for end in ("low", "high"))
-    interval = "" if low is None or high is None else f"{show(low)} to {show(high)}"
-    return {"text": show(value), "interval": interval, "from": f"{entry.name}/{kind}.json#{path}.value"}
+    show = (lambda number: f"{number:.3g}") if plain else percent
+    interval = "" if found.low is None or found.high is None else f"{show(found.low)} to {show(found.high)}"
+    place = path if found.alone else f"{path}.value"
+    return {"text": show(found.value), "interval": interval, "from": f"{entry.name}/evaluation.json#{place}"}
 
 
 def prediction_table(family: Family | None, source: str) -> dict:
     """The paper's table: measures down, models across, ours first and then the paper's own."""
     written = theirs(source)
     ours = {o: family.models[o] for o in OBJECTIVES if family and o in family.models}
+    asked = [(average, key, f"prediction.{average}.{key}") for average in AVERAGES for key in MEASURES]
     rows = []
-    for average in AVERAGES:
-        for key, name in MEASURES.items():
-            path = f"prediction.{average}.{key}"
-            cells = {o: cell(entry, "evaluation", path) for o, entry in ours.items()}
-            own = {o: _paper_cell(source, o, average, key) for o in written}
-            row = {"average": average, "key": key, "measure": name, "ours": cells, "paper": own}
-            rows.append(row | {"best": _best(ours, path, key)})
+    for average, key, path in asked:
+        own = {o: _paper_cell(source, o, average, key) for o in written}
+        row = {"average": average, "key": key, "measure": MEASURES[key], "paper": own}
+        rows.append(row | _ours(ours, path, key in LOWER_IS_BETTER))
+    gate = _ours(ours, GATE)
+    if any(gate["ours"].values()):
+        rows.append(
+            {"average": "", "key": "gate", "measure": "Finds unusual pictures: worst AUROC", "paper": {}} | gate
+        )
     return {
         "ours": [
-            {"objective": o, "title": WORDS.get(o, o), "model": entry.name, "iterations": entry.iterations}
+            {"objective": o, "title": word(o), "model": entry.name, "iterations": entry.iterations}
             for o, entry in ours.items()
         ],
-        "paper": [{"objective": o, "title": WORDS.get(o, o)} for o in OBJECTIVES if o in written],
+        "paper": [{"objective": o, "title": word(o)} for o in OBJECTIVES if o in written],
         "paper_title": f"{paper()['title']} ({TITLES.get(source, source)})" if written else "",
         "note": " ".join(filter(None, [paper()["notes"].get(source), paper()["note"]])),
         "source": paper()["source"],
         "rows": rows,
     }
+
+
+def _ours(ours: dict[str, Entry], path: str, lower: bool = False) -> dict:
+    """The cells of our models, and which of them are best; nobody is alone at the top of a tie."""
+    found = {o: figure(entry, path) for o, entry in ours.items()}
+    known = {o: value for o, value in found.items() if value is not None}
+    best = leaders(known, lower) if len(known) > 1 else []
+    return {"ours": {o: cell(entry, path) for o, entry in ours.items()}, "best": best}
 
 
 def _paper_cell(source: str, objective: str, average: str, key: str) -> dict | None:
@@ -87,14 +101,6 @@ def _paper_cell(source: str, objective: str, average: str, key: str) -> dict | N
     return {"text": f"{value:g} %", "interval": "", "from": f"paper.json#data.{name}.{objective}.{average}.{i}"}
 
 
-def _best(ours: dict[str, Entry], path: str, key: str) -> str | None:
-    values = {o: value_at(report(entry, "evaluation") or {}, f"{path}.value") for o, entry in ours.items()}
-    known = {o: value for o, value in values.items() if value is not None}
-    if len(known) < 2:
-        return None
-    return min(known, key=known.get) if key in LOWER_IS_BETTER else max(known, key=known.get)
-
-
 def synthesis_table(family: Family) -> list[dict]:
     """How often samples of the main model match, their fidelity, and what a factored model does with the same pairs."""
     entry = next(
@@ -105,11 +111,22 @@ def synthesis_table(family: Family) -> list[dict]:
     for i, row in enumerate(evaluation.get("measures", [])):
         if row["key"].startswith(AVERAGES) or row["value"] is None:
             continue
-        found = cell(entry, "evaluation", f"measures.{i}", plain=row["key"] in PLAIN)
-        counted = row.get("chains")
-        words = row["measure"].replace("judged right", "match the request")
-        rows.append({"key": row["key"], "measure": words, "cell": found, "chains": counted})
+        found = cell(entry, f"measures.{i}", plain=row["key"] in PLAIN)
+        rows.append({"key": row["key"], "measure": said(row["measure"]), "cell": found, "chains": row.get("chains")})
+    for key, measure in MEMORY.items():
+        if found := cell(entry, f"{NEAREST}.{key}", plain=True):
+            counted = value_at(evaluation, f"{NEAREST}.samples") if key.startswith("samples") else None
+            rows.append({"key": key, "measure": measure, "cell": found, "chains": counted})
     return rows
+
+
+def said(measure: str) -> str:
+    """A measure of the evaluation as a screen says it: "steering, judged right, after toggle 8" is "matches the
+    request: steering, after toggle 8"."""
+    measure = measure.replace("a held-out", "an unseen").replace("held-out", "unseen")
+    before, judged, after = measure.partition("judged right")
+    rest = before.rstrip(",: ") + (after if before else after.lstrip(", "))
+    return f"matches the request: {rest}" if judged else measure
 
 
 def pairs_grid(family: Family) -> dict | None:
@@ -121,7 +138,7 @@ def pairs_grid(family: Family) -> dict | None:
     cells = [
         {"pair": row["pair"], "value": row["judged_right"], "training": row["training_images"]}
         for row in pairs["pairs"]
-        if row["pair"][1] not in family.main.data.rivals(row["pair"][0])
+        if not _rivals(family, *row["pair"])
     ]
     return {
         "model": entry.name,
@@ -132,10 +149,15 @@ def pairs_grid(family: Family) -> dict | None:
     }
 
 
+def _rivals(family: Family, first: str, second: str) -> bool:
+    """Whether the two cannot be true of one picture; a model of the first format does not know."""
+    return any(second in entry.data.rivals(first) for entry in family.models.values())
+
+
 def missing_words(family: Family) -> str:
     """What the table lacks, and how it is made."""
     missing = family.missing()
     if not missing:
         return ""
-    names = ", ".join(WORDS.get(o, o) for o in missing)
-    return f"Not at hand or not evaluated for {family.title}: {names}. See `python -m train evaluate --help`."
+    names = ", ".join(map(word, missing))
+    return f"Not available or not evaluated for {family.title}: {names}. See `python -m train evaluate --help`."

@@ -85,6 +85,8 @@ export function mount({ element, trigger }) {
     find('.gjc-headline').hidden = !headline?.rows.length;
     if (!headline) return;
     setText(find('.gjc-kinds'), headline.kinds);
+    setText(find('.gjc-unlike'), headline.unlike);
+    find('.gjc-unlike').hidden = !headline.unlike;
     // A soft hyphen lets the longest word break: five columns must fit on a phone.
     const heads = headline.models.map((one) =>
       make('th', { scope: 'col' }, one.title.replace('Supervised', 'Super\u00ADvised')),
@@ -92,7 +94,7 @@ export function mount({ element, trigger }) {
     const papers = headline.paper ? [make('th', { scope: 'col', class: 'gjc-paper' }, 'The paper')] : [];
     const rows = headline.rows.map((row) => {
       const cells = headline.models.map(({ objective }) => {
-        const best = row.best === objective ? 'gjc-best' : '';
+        const best = row.best.includes(objective) ? 'gjc-best' : '';
         return make('td', { class: best }, make('b', {}, row.cells[objective] ?? '–'));
       });
       const theirs = headline.paper ? [make('td', { class: 'gjc-paper' }, row.paper ?? '–')] : [];
@@ -122,10 +124,10 @@ export function mount({ element, trigger }) {
       make('th', { scope: 'col', class: 'gjc-paper' }, one.title, make('small', {}, 'the paper')),
     );
     const rows = prediction.rows
-      .filter((row) => row.average === average)
+      .filter((row) => !row.average || row.average === average)
       .map((row) => {
         const mine = prediction.ours.map(({ objective }) =>
-          figure(row.ours[objective], row.best === objective ? 'gjc-best' : ''),
+          figure(row.ours[objective], row.best.includes(objective) ? 'gjc-best' : ''),
         );
         const theirs = prediction.paper.map(({ objective }) => figure(row.paper[objective], 'gjc-paper'));
         return make('tr', {}, make('th', { scope: 'row' }, row.measure), ...mine, ...theirs);

@@ -25,7 +25,7 @@ def test_every_figure_on_the_page_stands_in_a_file(visitor, evaluated):
         assert len(cells) >= 12
         for source, text in cells:
             file, path = source.split("#")
-            assert average in path
+            assert average in path or path == "gate.worst_auroc"
             root = evaluated.parent / file
             assert text == f"{100 * value_at(json.loads(root.read_text()), path):.1f} %"
 
@@ -70,7 +70,7 @@ def test_a_pair_opens_the_first_screen(visitor):
 
 def test_the_screen_begins_with_words_and_pictures(visitor):
     page = opened(visitor)
-    assert page.locator(".gjc-paragraph").inner_text().startswith("Gibbs-JEM gets ")
+    assert page.locator(".gjc-paragraph").inner_text().startswith("Gibbs-JEM and the supervised model predict ")
     page.wait_for_selector(".gjc-picture-row img")
     assert page.locator(".gjc-picture-row img").count() == 6
     before = page.locator(".gjc-picture-row img").first.get_attribute("src")

@@ -1,6 +1,8 @@
 """The figures show the files' numbers, in both themes, with and without what is optional."""
 
 import copy
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,6 +61,9 @@ def test_curves_of_several_models(files, draw, kind: str, axes: tuple[str, str])
     assert by_name(figure, "A").name.endswith("50.0 %")
     assert by_name(figure, "B").name == "B"
     assert "Male" in figure.layout.title.text
+    named = draw({"A": table}, "Wearing_Hat", label="Hat").layout.title.text
+    assert named.endswith(", Hat")
+    assert draw({"A": table}, "Wearing_Hat").layout.title.text.endswith(", Wearing hat")
 
 
 def test_unknown_attributes_and_themes_are_refused(files):
@@ -74,6 +79,67 @@ def test_themes_differ_in_ink_alone(files):
     light, dark = (plots.reliability(files[0], theme=theme) for theme in ("light", "dark"))
     assert light.layout.font.color != dark.layout.font.color
     assert light.layout.paper_bgcolor == dark.layout.paper_bgcolor == "rgba(0,0,0,0)"
+
+
+def brightness(colour: str) -> float:
+    """The relative luminance of WCAG."""
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def style_sheet() -> dict[str, dict[str, str]]:
+    """The colours of both themes, as the page has them."""
+    text = (Path(__file__).parents[2] / "assets" / "style.css").read_text()
+    blocks = dict(zip(("light", "dark"), re.findall(r"\{([^{}]*--gj-series-1[^{}]*)\}", text), strict=True))
+    return {theme: dict(re.findall(r"--gj-([\w-]+): (#[0-9a-f]{6})", block)) for theme, block in blocks.items()}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_palette_is_the_one_of_the_page_and_can_be_read(theme: str):
+    page = style_sheet()[theme]
+    assert list(plots.SERIES[theme]) == [page[f"series-{i}"] for i in range(1, 9)]
+    alike = {"ink": plots.INK, "muted": plots.MUTED, "bad": plots.GAP, "track": plots.TRACK}
+    assert {name: table[theme] for name, table in alike.items()} == {name: page[name] for name in alike}
+    card = brightness(page["card"])
+    for colour in (*plots.SERIES[theme], plots.INK[theme]):
+        low, high = sorted((brightness(colour), card))
+        assert (high + 0.05) / (low + 0.05) >= 3, colour
+
+
+def test_a_model_has_one_colour_on_every_plot(files):
+    places, table = {"Ours": 0, "Theirs": 2}, files[1]
+    shares = {"Theirs": [1.0, 0.9], "Ours": [0.8, 0.5]}
+    for theme in ("light", "dark"):
+        figures = [
+            plots.steering(shares, theme, places),
+            plots.long_run({name: ([0, 100], values) for name, values in shares.items()}, theme, places),
+            plots.roc({"Theirs": table, "Ours": table}, "Male", theme, places=places),
+            plots.precision_recall({"Theirs": table, "Ours": table}, "Male", theme, places=places),
+            plots.reliability(files[0], "all", files[0], theme, names=("Theirs", "Ours"), places=(2, 0)),
+        ]
+        for figure in figures:
+            assert by_name(figure, "Theirs").line.color == plots.SERIES[theme][2]
+            assert by_name(figure, "Ours").line.color == plots.SERIES[theme][0]
+
+
+def test_percentages_are_written_as_on_the_page(files):
+    rate = {"value": 0.5, "low": 0.4, "high": 0.7, "of": 40}
+    figures = [
+        plots.reliability(files[0]),
+        plots.roc({"A": files[1]}),
+        plots.precision_recall({"A": files[1]}),
+        plots.steering({"A": [1.0, 0.9]}),
+        plots.samplers_and_starts([{"sampler": "s", "start": "b", "seen_pairs": {"judged_right": rate}}]),
+        plots.pairs_map({"names": ["A", "B"], "chains": 4, "pairs": [
+            {"pair": ["A", "B"], "judged_right": 0.5, "training_images": 0}
+        ]}),
+    ]  # fmt: skip
+    for figure in figures:
+        text = figure.to_json()
+        assert "80 %" in text
+        assert not re.search(r"\d%", text)
+        assert ".0%" not in text
 
 
 def test_pairs_map_is_symmetric_and_marks_the_unseen():
@@ -101,7 +167,7 @@ def test_empty_bins_are_not_drawn():
     assert 0 in calibration["attributes"]["A"]["bins"]["count"]
     points = by_name(plots.reliability(calibration, "A", names=("Ours", "")), "Ours")
     assert None not in (*points.x, *points.y)
-    assert sum(row[2] for row in points.customdata) == 340
+    assert sum(int(row[0]) for row in points.customdata) == 340
 
 
 def test_lines_of_steering_and_long_runs():
