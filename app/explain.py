@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from app.attributes import caption
+from app.attributes import caption, sentence
 from app.uploads import as_uri
 from jem_core.bundle import Bundle
 from jem_core.chains import sample
@@ -164,9 +164,9 @@ def _coming_down(asked: Asked) -> dict:
     images = [_shown(model, past[i][1].denoised, f"noise {past[i - 1][0].level:.2g}") for i in picked if past[i][1]]
     return {
         "title": "4. Come down: less noise, step by step",
-        "text": f"A chain begins under much noise and is asked for something: {asked.condition}. Each step goes part "
-        "of the way to the clean image and adds a little noise, less and less. "
-        "Change what you ask for, and it is lifted again.",
+        "text": "A chain begins under much noise and is asked for something: "
+        f"{sentence(asked.condition)}. Each step goes part of the way to the clean image and adds a little noise, "
+        "less and less. Change what you ask for, and it is lifted again.",
         "images": images,
         "lines": [{"label": "noise level", "values": [state.level for state, _ in past]}],
     }
@@ -205,7 +205,7 @@ def _gibbs(asked: Asked) -> dict:
     return {
         "title": "4. A Gibbs sweep takes turns: labels, then image",
         "text": "First every free label is drawn from its probability, exactly. Then the image moves with these "
-        f"labels. What you asked for ({asked.condition}) stays fixed. Labels and image come to agree.",
+        f"labels. What you asked for ({sentence(asked.condition)}) stays fixed. Labels and image come to agree.",
         "images": _strip(past),
         "lines": [{"label": "labels that flipped in each step", "values": flips}],
     }
@@ -231,7 +231,7 @@ def _both(asked: Asked) -> dict:
 
 def _calibration(bundle: Bundle) -> dict:
     picture = {
-        "title": "6. When it says 80 %, is it true 80 times in 100?",
+        "title": "6. When it says 80 %, is it right 80 times in 100?",
         "text": "Test images with the same answer are counted. On the dotted line, predicted equals actual.",
     }
     if bundle.calibration is None:

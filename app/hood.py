@@ -14,6 +14,7 @@ from app.history import copied
 from app.runtime import current
 from app.settings import Settings
 from jem_core.chains import pick
+from jem_core.plots import percent
 
 MOST_NAMED = 4  # attributes in a sentence
 
@@ -88,7 +89,9 @@ def _moved(sigma: float, to: float, noise: float, levels: bool) -> str:
 
 def _bars(probabilities: list[float], names: tuple[str, ...]) -> list[dict]:
     order = sorted(range(len(names)), key=lambda k: -probabilities[k])[:6]
-    return [{"label": caption(names[k]), "value": probabilities[k], "text": f"{probabilities[k]:.0%}"} for k in order]
+    return [
+        {"label": caption(names[k]), "value": probabilities[k], "text": percent(probabilities[k], 0)} for k in order
+    ]
 
 
 def _picture(images: torch.Tensor, text: str) -> dict:
