@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "jem_core"))
 
 from client import Event, Refused, Server, Tab, events_of, memory, new_http, start_server, stop_server
-from hostile import ALLOWED, RAW, Call, call, get, good_requests
+from hostile import ALLOWED, RAW, WEIGHTS, Call, call, get, good_requests
 from mutate_images import good_files, uploads
 
 OWN = "s" * 12  # stands for the session until a worker sends the call
@@ -141,9 +141,16 @@ async def fuzz(server: Server, args: argparse.Namespace) -> Found:
         await send(http, events, (("upload", one) for one in pictures), found)
         picture = base64.b64encode(good_files(np.random.default_rng(args.seed))["jpeg"]).decode()
         rng, good = random.Random(args.seed), good_requests(model, name, picture)
+        found.bad.extend(left_out(events, good))
         await send(http, events, mixed(tab, good, rng, args.calls), found)
         found.bad.extend([sentence async for sentence in still_good(Tab(http, events), good)])
     return found
+
+
+def left_out(events: Iterable[str], good: dict[str, tuple]) -> list[str]:
+    """A sentence for each event of the app that no call is made of, and for each that there is no more."""
+    lists = {"the fuzzer's weights": set(WEIGHTS), "its good requests": set(good)}
+    return [f"{name} is not both an event and in {what}" for what, known in lists.items() for name in known ^ {*events}]
 
 
 def mixed(tab: Tab, good: dict[str, tuple], rng: random.Random, count: int) -> Iterator[tuple[str, object]]:
@@ -181,7 +188,7 @@ async def send(http: httpx.AsyncClient, events: dict[str, Event], calls: Iterato
 
 async def still_good(tab: Tab, good: dict[str, tuple]):
     """A sentence for each good request that is not answered as it should be."""
-    for name in ("run", "synthesize", "predict", "show", "post"):
+    for name in ("run", "synthesize", "steer", "predict", "show", "post"):
         asked, data = good[name]
         path = "run/predict" if name == "post" else "queue/join"
         if await answer(tab, Call(name, path, json.dumps(tab.body(name, asked, data)))) != "answered":

@@ -15,8 +15,8 @@ from gradio_routes import addresses
 
 WEIGHTS = {"post": 40, "run": 12, "synthesize": 12, "surprise": 8, "predict": 8, "show": 5, "to_studio": 5, "film": 2}
 WEIGHTS |= {"curve": 5, "forget": 3, "opened": 2, "rows": 2, "recipes": 3, "path": 2, "under_the_hood": 2, "change": 3}
-WEIGHTS |= {"hello": 1, "goodbye": 1, "edit": 3}
-OUTSIDE_THE_QUEUE = ("post", "surprise", "recipes", "hello", "curve", "to_studio", "forget", "opened")
+WEIGHTS |= {"hello": 1, "hello_1": 1, "goodbye": 1, "edit": 3, "steer": 8}  # hello_1 is the photo screen's own
+OUTSIDE_THE_QUEUE = ("post", "surprise", "recipes", "hello", "hello_1", "curve", "to_studio", "forget", "opened")
 PATHS = ("run/predict", "queue/join", "run/steer", "run/synthesize", "api/nothing", "call/synthesize")
 PATHS += ("call/v2/predict", "call/nothing", "cancel", "reset", "upload", "component_server", "stream/x", "login")
 # What Gradio gives: the page, what describes it to a program, and streams, which say that nobody of this name is here.
@@ -149,8 +149,10 @@ def good_requests(model: str, name: str, picture: str) -> dict[str, tuple[object
         "opened": ({"order": 1, "family": None, "model": model, "attribute": name, "theme": "dark"}, None),
         "rows": ({"order": 1, "family": None, "condition": 0, "seed": 1}, None),
         "hello": (None, None),
+        "hello_1": (None, None),
         "goodbye": (None, None),
         "synthesize": (None, [[name], [], 1, model, 0, 1, "marginalizing", 1, 1.0, "conditional", 0.8]),
+        "steer": (None, [f"{name}; -{name}", 1, model, 0, "marginalizing", 1, 1.0, None]),
         "predict": (None, [picture, model, 1]),
         "edit": (None, [picture, [name], [], 1, 1.0, 0.5, model, 1, 0]),
     }
@@ -158,8 +160,7 @@ def good_requests(model: str, name: str, picture: str) -> dict[str, tuple[object
 
 def call(tab: Tab, good: dict[str, tuple], rng: random.Random) -> Call:
     """One fuzzed call: mostly a spoilt request in a good body, now and then a spoilt body or no body at all."""
-    names = [name for name in WEIGHTS if name in tab.events]
-    name = rng.choices(names, [WEIGHTS[one] for one in names])[0]
+    name = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
     asked, data = good[name]
     if rng.random() < 0.9:
         asked, data = (asked, spoil(data, rng)) if data else (spoil(asked, rng), data)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jem_core.bundle import Bundle
-from tests.load import attacks, fuzz, visitors
+from tests.load import attacks, fuzz, hostile, visitors
 from tests.load.client import aside
 
 QUICK = {"GIBBS_JEM_RUN_SECONDS": "5", "GIBBS_JEM_RUN_STEPS": "150", "GIBBS_JEM_CALL_SECONDS": "5"}
@@ -50,6 +50,13 @@ def test_chains_of_another_seed_are_noticed(server: visitors.Server) -> None:
     assert len(figures.crossed) == len(visitors.PAUSES)
 
 
+def test_an_event_that_is_not_fuzzed_is_noticed() -> None:
+    good = hostile.good_requests("avatars", "Smiling", "")
+    assert not fuzz.left_out(good, good)
+    events = [*(name for name in good if name != "steer"), "brand_new"]
+    assert {sentence.split()[0] for sentence in fuzz.left_out(events, good)} == {"steer", "brand_new"}
+
+
 def test_no_hostile_request_breaks_the_server(server: visitors.Server, model: str) -> None:
     args = fuzz.options(["--uploads", "20", "--calls", "200", "--model", model])
     found = aside(asyncio.run, fuzz.fuzz(server, args))
@@ -60,6 +67,7 @@ def test_no_hostile_request_breaks_the_server(server: visitors.Server, model: st
     assert total["status 400"] > 5
     assert found.counts["get"]["status 404"] > 5
     assert found.counts["raw"]
+    assert found.counts["event: steer"]
     assert not found.bad
     assert "Traceback" not in server.log()
 
