@@ -123,7 +123,7 @@ def begin(
     if settings.walk:
         script = walks.parse(settings.walk, main)
         if script[-1].condition != asked:
-            raise ValueError("The link's changes do not end at what it asks for; its pictures cannot be made again.")
+            raise ValueError("This link contradicts itself, so its pictures cannot be restored.")
         asked = script[0].condition
     lanes = []
     for title, model, sampler in plan(catalog, settings):

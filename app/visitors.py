@@ -97,7 +97,7 @@ class Visitors:
     def _make_room(self, address: str) -> None:
         own = [session for session, visit in self.visits.items() if visit.address == address]
         if len(own) >= self.limits.sessions_per_address:
-            words = f"{len(own)} visitors from your network are here already, the most that one network may have."
+            words = f"{len(own)} visitors from your network are here already, the limit for one network."
             self._give_way(own, words)
         if len(self.visits) >= self.limits.sessions:
             self._give_way(self.visits, f"All {len(self.visits)} places are taken.")
@@ -154,9 +154,10 @@ class Visitors:
         theirs = sum(asked[name] + other.joining for name, other in self.visits.items() if other.address == address)
         wait = self.wait_for(concurrency_id)
         if mine >= self.limits.events_per_visitor:
-            raise Full(f"You have {mine} requests under way already.", wait)
+            raise Full(f"You have {mine} request{'' if mine == 1 else 's'} under way already.", wait)
         if theirs >= self.limits.events_per_address:
-            raise Full(f"{theirs} requests from your network are under way already.", wait)
+            what, are = ("request", "is") if theirs == 1 else ("requests", "are")
+            raise Full(f"{theirs} {what} from your network {are} under way already.", wait)
         before = len(self.queue)
         if before + sum(other.joining for other in self.visits.values()) >= self.limits.waiting:
             raise Full(f"The server is full: {before} requests are waiting.", wait)

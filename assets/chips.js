@@ -115,7 +115,7 @@ function buildStrengths() {
   if (!same) box.querySelector('div').replaceChildren(...rows);
 }
 /** @param {number} value */
-const strengthWords = (value) => (value === 1 ? 'as usual' : `${+value.toFixed(1)} times`);
+const strengthWords = (value) => (value === 1 ? 'normal' : `${+value.toFixed(1)}×`);
 
 /** @type {(name: string, value: number) => void} */
 function setStrength(name, value) {

@@ -37,8 +37,8 @@ const WORDS = {
   none: 'One grid',
   samplers: 'Two samplers',
   models: 'Two models',
-  conditional: 'Noise that knows what you ask for',
-  informed: 'Noise like the data',
+  conditional: 'A blur of what you ask for',
+  informed: 'A blur of the data',
   noise: 'Pure noise',
   uniform: 'Uniform noise',
   'buffer-match': 'A training sample that fits',
@@ -47,7 +47,7 @@ const WORDS = {
   marginalizing: 'Marginalizing',
   resampling: 'Resampling',
   ancestral: 'With fresh noise',
-  deterministic: 'Without',
+  deterministic: 'Without fresh noise',
 };
 const STATES = {
   waiting: 'starting',

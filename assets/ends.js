@@ -23,7 +23,7 @@ export function endHere(end) {
  */
 export function chooseEnd(end, lane, chain) {
   if (store.state === null || lane !== 0) {
-    say(lane ? 'Choose a picture of the first column.' : 'Wait until the pictures have arrived, then choose one.');
+    say(lane ? 'Choose a picture from the first column.' : 'Wait until the pictures have arrived, then choose one.');
     return;
   }
   endHere(end);

@@ -66,13 +66,19 @@ export function sane(row, text, model, models) {
 }
 
 /**
- * Why a number was brought into range, or not taken: "Pictures was 500; expected 1 to 64 on this server."
+ * Why a number was brought into range, or not taken: "Pictures: 500 is out of range. Choose 1 to 64 on this server."
  * @type {(row: Row, text: string) => string}
  */
 export function refusal({ key, kind, label, low, high }, text) {
-  const kindOf = kind === 'whole' && !Number.isInteger(Number(text)) ? 'a whole number from ' : '';
+  const given = text.trim().slice(0, 20);
+  const whole = kind === 'whole' && !Number.isInteger(Number(given));
+  const wrong = Number.isNaN(Number(given))
+    ? `${given} is not a number`
+    : whole
+      ? `${given} is not a whole number`
+      : `${given} is out of range`;
   const where = key === 'chains' ? ' on this server' : '';
-  return `${label} was ${text.trim().slice(0, 20) || 'empty'}; expected ${kindOf}${low} to ${high}${where}.`;
+  return `${label}: ${given ? wrong : 'the field is empty'}. Choose ${whole ? 'a whole number from ' : ''}${low} to ${high}${where}.`;
 }
 
 /** @type {(row: Row, text: string, model: Model) => Record<string, number>} */

@@ -65,7 +65,7 @@ export function openAddress() {
   const { settings, ignored, limited } = readAddress(location.search, store.table, store.models);
   store.settings = settings;
   const words = [];
-  if (ignored.length) words.push(`This link asks for something that is not here; left out: ${ignored.join(', ')}.`);
+  if (ignored.length) words.push(`Some of this link’s settings are unknown and were ignored: ${ignored.join(', ')}.`);
   const query = new URLSearchParams(location.search);
   for (const key of limited) words.push(refusal(rowOf(key), query.get(key) ?? ''));
   return words.join(' ');

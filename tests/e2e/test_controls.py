@@ -91,7 +91,7 @@ def test_strengths_are_hidden_until_wanted_and_change_the_pictures(visit):
     studio.settle()
     assert studio.digest != before
     assert "strengths=Red:4" in studio.page.url
-    assert studio.text(".gj-strengths output") == "4 times"
+    assert studio.text(".gj-strengths output") == "4×"
 
 
 def test_how_much_may_change(visit):
@@ -156,7 +156,7 @@ def test_fields_show_the_models_own_values_and_their_limits(visit):
     assert field.get_attribute("placeholder") == "0.001"
     studio.choose("noise_std", "7")
     assert field.input_value() == "1"
-    assert studio.text(".gj-message span") == "Noise was 7; expected 0 to 1."
+    assert studio.text(".gj-message span") == "Noise: 7 is out of range. Choose 0 to 1."
     studio.choose("noise_std", "")
     assert studio.setting("noise_std") is None
 
@@ -165,7 +165,7 @@ def test_the_number_of_pictures_has_a_limit_that_is_said(visit):
     studio = visit().settle()
     studio.choose("chains", "500")
     studio.until("() => document.querySelectorAll('.gj-tile').length === 64")
-    assert studio.text(".gj-message span") == "Pictures was 500; expected 1 to 64 on this server."
+    assert studio.text(".gj-message span") == "Pictures: 500 is out of range. Choose 1 to 64 on this server."
     assert "At most 64 on this server" in studio.text("[data-fields=settings]")
     linked = visit(chains=500)
     linked.until("() => document.querySelector('.gj-message span')?.textContent.includes('1 to 64')")

@@ -73,8 +73,8 @@ def test_a_bad_link_is_put_right_and_said(visit):
     assert studio.setting("seed") == 0
     assert studio.setting("with") == ["Red"]
     words = studio.text(".gj-message span")
-    assert "left out: Required, Seed, Sampler." in words
-    assert "Pictures was 9999; expected 1 to 64 on this server." in words
+    assert "were ignored: Required, Seed, Sampler." in words
+    assert "Pictures: 9999 is out of range. Choose 1 to 64 on this server." in words
 
 
 def test_a_link_with_a_broken_walk_is_refused_with_a_sentence(visit):

@@ -107,12 +107,16 @@ test('what is not known is left out and named; what is out of range is brought i
   assert.deepEqual(limited, ['chains']);
 });
 
-test('a number that is not taken is quoted, with what was expected', () => {
+test('a number that is not taken is quoted, with what is wrong and what to choose', () => {
   const [chains, lift] = [TABLE[4], TABLE[6]];
-  assert.equal(refusal(chains, '500'), 'chains was 500; expected 1 to 64 on this server.');
-  assert.equal(refusal(chains, '2.5'), 'chains was 2.5; expected a whole number from 1 to 64 on this server.');
-  assert.equal(refusal(chains, ''), 'chains was empty; expected 1 to 64 on this server.');
-  assert.equal(refusal(lift, '0'.repeat(99)), `lift was ${'0'.repeat(20)}; expected 0.02 to 40.`);
+  assert.equal(refusal(chains, '500'), 'chains: 500 is out of range. Choose 1 to 64 on this server.');
+  assert.equal(
+    refusal(chains, '2.5'),
+    'chains: 2.5 is not a whole number. Choose a whole number from 1 to 64 on this server.',
+  );
+  assert.equal(refusal(chains, ''), 'chains: the field is empty. Choose 1 to 64 on this server.');
+  assert.equal(refusal(lift, 'much'), 'lift: much is not a number. Choose 0.02 to 40.');
+  assert.equal(refusal(lift, '0'.repeat(99)), `lift: ${'0'.repeat(20)} is out of range. Choose 0.02 to 40.`);
 });
 
 test('strengths of unknown attributes are dropped', () => {
