@@ -4,7 +4,7 @@ Reports, as one JSON object: seconds from `python app.py` to the first moving fr
 until the pictures change, and until they have settled; frames per second really shown while pictures keep moving, read
 back from the canvas (where steps are slow, the page lets one melt into the next), and steps per second; processor time
 and memory; seconds until the work ends after the tab is closed. With --minutes, how memory and pictures fare while they
-keep moving for so long.
+keep moving for so long. With --check, what is beyond the limits is named and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from driver import Studio
 from playwright.sync_api import Browser, sync_playwright
 from serve import FLAGS, Server, start_server, stop_server
+
+# What --check demands of 16 chains on two idle cores: a figure, where it stands, and its limit.
+AT_MOST = (
+    (("click_to_screen_ms", "median"), 250),
+    (("click_to_settled_ms", "median"), 3_000),
+    (("seconds_to_first_moving_frame",), 10),
+)
+AT_LEAST = ((("moving", "frames_shown_per_second"), 15),)
 
 # Reads the canvas back at every repaint of the screen: a frame counts when the pixels have really changed.
 WATCH = """() => {
@@ -68,6 +76,7 @@ def measure_server(server: Server, browser: Browser, began: float, args: argpars
     studio.settle()
     studio.page.evaluate(WATCH)
     figures |= latencies(studio, args.toggles)
+    arrival = look(studio, server)
     studio.press("moving")
     figures["moving"] = rates(studio, args.seconds)
     studio.fold_out(".gj-hood")
@@ -75,7 +84,7 @@ def measure_server(server: Server, browser: Browser, began: float, args: argpars
     figures["moving_at_full_speed"] = rates(studio, args.seconds)
     figures["megabytes"] = server.megabytes()
     if args.minutes:
-        figures["long_run"] = long_run(studio, server, args.minutes)
+        figures["long_run"] = long_run(studio, server, args.minutes, arrival)
     studio.pause()
     before, moment = server.cpu_seconds(), time.monotonic()
     time.sleep(2)
@@ -127,19 +136,46 @@ def latencies(studio: Studio, toggles: int) -> dict:
     }
 
 
-def long_run(studio: Studio, server: Server, minutes: float) -> dict:
-    """Memory and the pictures' own figures, once per minute."""
-    rows = []
+# How many of all values on the canvas are clipped, and how bright it is.
+LOOK = """() => {
+  const canvas = document.querySelector('.gj-canvas');
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let n = 0, bad = 0, sum = 0;
+  for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) for (let k = 0; k < 3; k++) {
+    n += 1; sum += data[i + k]; bad += data[i + k] === 0 || data[i + k] === 255;
+  }
+  return { clipped: bad / n, brightness: sum / n / 255 };
+}"""
+
+
+def long_run(studio: Studio, server: Server, minutes: float, arrival: dict) -> dict:
+    """Memory and the pictures' own figures: at arrival, and then once per minute."""
+    rows = [{"minute": 0} | arrival]
     for minute in range(int(minutes)):
         time.sleep(60)
         studio.until("() => window.gibbsJem.store.playing && window.gibbsJem.store.status === 'running'")
-        pixels = "() => { const c = document.querySelector('.gj-canvas'); const d = c.getContext('2d')"
-        pixels += ".getImageData(0, 0, c.width, c.height).data; let n = 0, bad = 0, sum = 0;"
-        pixels += " for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) for (let k = 0; k < 3; k++)"
-        pixels += " { n += 1; sum += d[i + k]; bad += d[i + k] === 0 || d[i + k] === 255; }"
-        pixels += " return { clipped: bad / n, brightness: sum / n / 255 }; }"
-        rows.append({"minute": minute + 1, "megabytes": server.megabytes()} | studio.page.evaluate(pixels))
+        rows.append({"minute": minute + 1} | look(studio, server))
     return {"rows": rows}
+
+
+def look(studio: Studio, server: Server) -> dict:
+    return {"megabytes": server.megabytes()} | studio.page.evaluate(LOOK)
+
+
+def beyond(figures: dict) -> list[str]:
+    """What does not keep to its limit, in words."""
+
+    def value(path: tuple[str, ...]) -> float:
+        found = figures
+        for key in path:
+            found = found[key]
+        return found
+
+    slow = [f"{' '.join(path)} is {value(path):.4g}, at most {most}" for path, most in AT_MOST if value(path) > most]
+    few = [
+        f"{' '.join(path)} is {value(path):.4g}, at least {least}" for path, least in AT_LEAST if value(path) < least
+    ]
+    return slow + few
 
 
 def seconds_to_rest(server: Server) -> float:
@@ -153,7 +189,7 @@ def seconds_to_rest(server: Server) -> float:
     return float("inf")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", default=[], help="a model directory besides the bundled ones")
     parser.add_argument("--open", help="the model to open the page on (the first)")
@@ -162,9 +198,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--toggles", type=int, default=15)
     parser.add_argument("--minutes", type=float, default=0, help="that pictures keep moving (0)")
-    figures = measure(parser.parse_args())
+    parser.add_argument("--check", action="store_true", help="fail where a figure is beyond its limit")
+    args = parser.parse_args()
+    figures = measure(args)
     print(json.dumps(figures, indent=1, default=float))
+    found = beyond(figures) if args.check else []
+    for one in found:
+        print(one, file=sys.stderr)
+    return int(bool(found))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
