@@ -40,6 +40,7 @@ from scene import ACCOMPLICE, ATTACKER, GUEST, SLOW, WITHIN, Report, Setup, gues
 NAMED = ("run/predict", "api/steer", "call/synthesize", "call/predict", "call/v2/predict")  # besides Gradio's routes
 ATTACKS = ("brackets", "sessions", "greed", "hang-up", "files", "deaf")
 KINDS = ("synthesize", "keep-the-best")
+PAUSE = 12  # the step at which a guest's run stands
 AT_ONCE = 8  # of the attacker's requests
 PICTURES_AT_ONCE = 24  # from each of two addresses: more than one may have under way
 IMPATIENCE = 0.2  # seconds that who sends pictures waits after a refusal, whatever it says
@@ -136,17 +137,17 @@ async def hanging(setup: Setup, count: int) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def live(setup: Setup) -> AsyncIterator[list[bool]]:
-    """A guest's runs, one after another: whether each came to its end step by step."""
+    """A guest's runs, one after another: whether each came to its end with every step on some frame."""
     ended: list[bool] = []
     leaving = asyncio.Event()
 
     async def watch() -> None:
         async with new_http(setup.server.url, GUEST) as http, Tab(http, setup.events) as tab:
             while not leaving.is_set():
-                asked = setup.letter("run", chains=4, speed=10, pause=12, steps=20, seed=len(ended))
+                asked = setup.letter("run", chains=4, speed=10, pause=PAUSE, steps=20, seed=len(ended))
                 asked |= {"run": f"r{len(ended)}", "order": len(ended), "fresh": len(ended)}
-                steps = [frame["step"] async for frame in tab.stream("run", asked)]
-                ended.append(steps == sorted(steps) and steps[0] == 0 and steps[-1] == 12)
+                frames = [{**frame} async for frame in tab.stream("run", asked)]
+                ended.append(nothing_lost(frames, PAUSE))
 
     task = asyncio.create_task(watch())
     try:
@@ -154,6 +155,12 @@ async def live(setup: Setup) -> AsyncIterator[list[bool]]:
     finally:
         leaving.set()
         await task
+
+
+def nothing_lost(frames: list[dict], pause: int) -> bool:
+    """Whether every frame arrived: each says which steps were taken since the one before it."""
+    steps = [step for frame in frames for step in frame.get("steps", [])]
+    return steps == list(range(1, pause + 1)) and frames[0]["step"] == 0 and frames[-1]["status"] == "paused"
 
 
 async def greed(setup: Setup, report: Report) -> None:

@@ -84,6 +84,16 @@ def test_one_visitor_does_not_stop_the_others(server: visitors.Server, model: st
     assert len(report.rows) >= 8
 
 
+def test_a_frame_that_is_lost_is_noticed() -> None:
+    frames = [{"step": 0, "steps": [], "status": "running"}, {"step": 1, "steps": [1], "status": "running"}]
+    frames += [{"step": 3, "steps": [2, 3], "status": "running"}, {"step": 4, "steps": [4], "status": "paused"}]
+    assert attacks.nothing_lost(frames, 4)
+    for lost in range(4):
+        assert not attacks.nothing_lost(frames[:lost] + frames[lost + 1 :], 4)
+    assert not attacks.nothing_lost([{"status": "error", "message": ""}], 4)
+    assert not attacks.nothing_lost(frames, 5)
+
+
 def test_a_broken_promise_is_noticed() -> None:
     report = attacks.Report()
     report.measure("memory", 10, 20, "MB")
