@@ -84,16 +84,16 @@ def reliability(
     _add_counts(figure, found["histogram"], colour)
     dress(figure, f"Reliability, {label or name_of(attribute)}", theme)
     _shares(figure.update_xaxes, -0.01, 1.01)
-    figure.update_xaxes(title="predicted", row=2, col=1)
+    figure.update_xaxes(title_text="predicted", row=2, col=1)
     _shares(figure.update_yaxes, -0.02, 1.02, "actual", row=1, col=1)
-    figure.update_yaxes(title="answers", nticks=3, row=2, col=1)
+    figure.update_yaxes(title_text="answers", nticks=3, row=2, col=1)
     return figure
 
 
 def _shares(update: Callable, low: float, high: float, title: str | None = None, **where: int) -> None:
     """An axis of shares. Plotly's own format of a percentage has no space before the sign."""
     ticks = {"tickmode": "array", "tickvals": TENTHS, "ticktext": [percent(tenth, 0) for tenth in TENTHS]}
-    update(range=[low, high], **ticks, **({"title": title} if title else {}), **where)
+    update(range=[low, high], **ticks, **({"title_text": title} if title else {}), **where)
 
 
 def _part(calibration: Calibration | Mapping, attribute: str) -> Mapping:
@@ -122,6 +122,7 @@ def _add_band(figure: go.Figure, bins: Sequence[Mapping], colour: str) -> None:
     figure.add_scatter(
         x=[*x, *x[::-1]],
         y=[*(one["high"] for one in bins), *(one["low"] for one in reversed(bins))],
+        mode="lines",
         fill="toself",
         fillcolor=colour,
         opacity=0.16,
@@ -268,11 +269,11 @@ def pairs_map(pairs: Mapping, theme: str = "light") -> go.Figure:
 
 
 def samplers_and_starts(rows: Sequence[Mapping], theme: str = "light", place: int = 0) -> go.Figure:
-    """Judged accuracy of seen and held-out pairs for both samplers and every start, of one model: one colour, and paler
+    """Judged accuracy of seen and held-out pairs for both samplers and every start, of one model: one colour, hatched
     for what it never saw."""
     figure = go.Figure()
     labels = [f"{row['sampler']},<br>{row['start'].replace('-', ' ')}" for row in rows]
-    for key, name, opacity in (("seen_pairs", "seen pairs", 1.0), ("held_out_pairs", "unseen pairs", 0.5)):
+    for key, name, shape in (("seen_pairs", "seen pairs", ""), ("held_out_pairs", "unseen pairs", "/")):
         shown = [(label, row[key]["judged_right"]) for label, row in zip(labels, rows, strict=True) if key in row]
         if not shown:
             continue
@@ -281,7 +282,7 @@ def samplers_and_starts(rows: Sequence[Mapping], theme: str = "light", place: in
             x=[label for label, _ in shown],
             y=[rate["value"] for rate in rates],
             name=name,
-            marker={"color": _colour(theme, place), "opacity": opacity},
+            marker={"color": _colour(theme, place), "pattern": {"shape": shape}},
             error_y={
                 "type": "data",
                 "color": INK[theme],
@@ -301,13 +302,13 @@ def steering(shares: Mapping[str, Sequence[float]], theme: str = "light", places
     """The share of pictures that match the whole request after each change, a line for each model."""
     runs = {name: (list(range(len(values))), values) for name, values in shares.items()}
     figure = _lines("Steering: changes one after another", runs, theme, places)
-    return figure.update_xaxes(title="changes made", dtick=1)
+    return figure.update_xaxes(title_text="changes made", dtick=1)
 
 
 def long_run(runs: Runs, theme: str = "light", places: Places = None) -> go.Figure:
     """The share of pictures that match the request when chains go on and on, a line for each model."""
     figure = _lines("Long runs: letting chains continue", runs, theme, places)
-    return figure.update_xaxes(title="further steps", rangemode="tozero")
+    return figure.update_xaxes(title_text="further steps", rangemode="tozero")
 
 
 def _lines(title: str, runs: Runs, theme: str, places: Places) -> go.Figure:

@@ -140,6 +140,8 @@ def test_percentages_are_written_as_on_the_page(files):
         assert "80 %" in text
         assert not re.search(r"\d%", text)
         assert ".0%" not in text
+        axes = [axis for axis in (*figure.select_xaxes(), *figure.select_yaxes()) if axis.title.text]
+        assert {axis.title.font.size for axis in axes} <= {13}  # one look
 
 
 def test_pairs_map_is_symmetric_and_marks_the_unseen():
