@@ -78,6 +78,17 @@ def test_the_screen_begins_with_words_and_pictures(visitor):
     page.wait_for_function("(before) => document.querySelector('.gjc-picture-row img').src !== before", arg=before)
 
 
+def test_the_answer_fits_one_screen(visitor):
+    page = visitor("compare")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    for family in page.locator("[data-compare=family] option").evaluate_all("(all) => all.map((one) => one.value)"):
+        page.select_option("[data-compare=family]", family)
+        page.wait_for_function("(key) => window.gibbsJem.compareScreen.reply?.family === key", arg=family)
+        for part in (".gjc-paragraph", "[data-table=headline]"):
+            box = page.locator(part).bounding_box()
+            assert box is None or box["y"] + box["height"] <= 900, (family, part)
+
+
 def test_nothing_is_wider_than_the_page(visitor):
     page = opened(visitor)
     page.wait_for_selector(".gjc-picture-row img")
