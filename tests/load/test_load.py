@@ -35,7 +35,21 @@ def server(model: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[vis
 
 def test_visitors_keep_to_their_own_chains(server: visitors.Server, model: str) -> None:
     # So short a visit says nothing of memory: the whole script does.
-    args = visitors.options(["--visitors", "3", "--minutes", "0.05", "--model", model, "--idle", "1", "--growth", "50"])
+    small = [
+        "--visitors",
+        "3",
+        "--minutes",
+        "0.05",
+        "--model",
+        model,
+        "--idle",
+        "1",
+        "--growth",
+        "50",
+        "--steady",
+        "50",
+    ]
+    args = visitors.options(small)
     figures, rows, good = aside(visitors.measure, server, args)
     assert good, rows
     assert figures.finished >= 6

@@ -4,7 +4,8 @@ Each opens the page, runs chains from a seed of its own, goes on from where they
 picture, pauses, leaves (now and then in the middle of a run) and comes back; ten share an address. Where the server is
 full it must say so at once, with how long to wait. Prints one table; the exit code is 1 when a run was lost, when
 chains or frames were another visitor's, when a refusal took longer than --patience seconds, on a traceback in the
-server's log, or when the memory after a round is more than --growth percent above that of the warmed server before.
+server's log, when the memory at rest does not settle in a few short rounds that warm the server, or when it is more
+than --growth percent above that after a round.
 """
 
 from __future__ import annotations
@@ -13,10 +14,8 @@ import argparse
 import asyncio
 import base64
 import io
-import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +28,6 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from client import (
-    ROOT,
     Event,
     Refused,
     Server,
@@ -42,11 +40,12 @@ from client import (
     start_server,
     stop_server,
 )
+from reference import PAUSES, reference
 
-PAUSES = (6, 10)  # steps at which a visitor's exact run stands still and is compared
 STEPS = 20  # of the whole way
 CHAINS = 4
 SHARING = 10  # visitors of one address
+MOST_WARMING = 8  # short rounds before the first figure
 SETTLING = 4  # seconds for the server to sweep up what visitors left
 LONGEST_WAIT = 5.0  # seconds that a visitor who was told to come later stays away, however long the server said
 FULL = 429
@@ -79,34 +78,6 @@ def requests(visitors: int, models: dict[str, list[str]]) -> list[dict]:
         settings = {"model": model, "chains": CHAINS, "seed": 1000 + number, "speed": 0, "steps": STEPS}
         found.append(settings | {"with": [attributes[number % len(attributes)]]})
     return found
-
-
-def reference(settings: list[dict], models: list[str], threads: int) -> list[list[str]]:
-    """The digests that the same chains have without any server, in a process with as many threads as the server."""
-    command = [sys.executable, __file__, "--reference", *(word for model in models for word in ("--model", model))]
-    variables = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(command, input=json.dumps(settings), env=variables, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def print_reference(models: list[str]) -> None:
-    from app.catalog import Catalog
-    from app.chains import Stepper, begin
-    from app.settings import read
-
-    catalog, digests = Catalog(models, device="cpu"), []
-    for values in json.load(sys.stdin):
-        settings = read(values, catalog.attributes())
-        chains, found = begin(catalog, settings), []
-        stepper = Stepper(catalog, chains, settings)
-        for step in range(1, PAUSES[-1] + 1):
-            stepper.advance()
-            if step in PAUSES:
-                found.append(chains.digest())
-        digests.append(found)
-    print(json.dumps(digests))
 
 
 class Visitor:
@@ -248,30 +219,67 @@ async def models_of(server: Server) -> dict[str, list[str]]:
     return {model["name"]: model["names"] for model in hello["models"]}
 
 
-def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
-    """Let the visitors in: to warm the server, then round after round. Whether all is well comes last.
+@dataclass
+class Rounds:
+    """Crowd after crowd on one server; the memory at rest after each, and what went wrong in any of them."""
 
-    A third of a round warms it: until every kind of request was served once, what it loads for good still grows.
-    """
+    server: Server
+    args: argparse.Namespace
+    settings: list[dict]
+    expected: list[list[str]]
+    figures: Figures = field(default_factory=Figures)  # of the last round, but what was lost or crossed of all
+    resting: list[float] = field(default_factory=list)
+    peak: float = 0.0
+    took: float = 0.0
+    slow: int = 0
+    untold: int = 0
+
+    def play(self, seconds: float) -> None:
+        before, began = self.figures, time.monotonic()
+        self.figures, sizes = asyncio.run(crowd(self.server, self.settings, self.expected, seconds))
+        self.figures.lost, self.figures.crossed = before.lost + self.figures.lost, before.crossed + self.figures.crossed
+        self.slow += sum(took > self.args.patience for took in self.figures.told)
+        self.untold += self.figures.untold
+        self.took, self.peak = time.monotonic() - began, max(self.peak, *sizes)
+        time.sleep(self.args.idle + SETTLING)
+        self.resting.append(memory(self.server.process.pid))
+
+    def warm(self) -> bool:
+        """Short rounds until two in a row leave the same memory: until every model and every kind of request was
+        served once, what is loaded for good still grows. Whether that ever came; a server that leaks never rests."""
+        for _ in range(MOST_WARMING):
+            self.play(20 * self.args.minutes)
+            if len(self.resting) > 1 and abs(self.growth(-2)[0]) <= self.args.steady:
+                return True
+        return False
+
+    def growth(self, since: int) -> list[float]:
+        """In percent, of each figure after this one."""
+        first, *others = self.resting[since:]
+        return [100 * (size / first - 1) for size in others]
+
+
+def measure(server: Server, args: argparse.Namespace) -> tuple[Figures, dict, bool]:
+    """Let the visitors in: to warm the server, then round after round. Whether all is well comes last."""
     settings = requests(args.visitors, asyncio.run(models_of(server)))
-    expected = reference(settings, args.model, args.threads)
-    figures, resting, peak, slow, untold = Figures(), [], 0.0, [], 0
-    for seconds in [20 * args.minutes] + [60 * args.minutes] * args.rounds:
-        lost, crossed, began = figures.lost, figures.crossed, time.monotonic()
-        figures, sizes = asyncio.run(crowd(server, settings, expected, seconds))
-        figures.lost, figures.crossed = lost + figures.lost, crossed + figures.crossed
-        slow, untold = slow + [took for took in figures.told if took > args.patience], untold + figures.untold
-        took, peak = time.monotonic() - began, max(peak, *sizes)
-        time.sleep(args.idle + SETTLING)
-        resting.append(memory(server.process.pid))
-    growth = [100 * (after / resting[0] - 1) for after in resting[1:]]
+    rounds = Rounds(server, args, settings, reference(settings, args.model, args.threads))
+    steady = rounds.warm()
+    for _ in range(args.rounds):
+        rounds.play(60 * args.minutes)
+    figures, growth = rounds.figures, rounds.growth(-1 - args.rounds)
     tracebacks = server.log().count("Traceback (most recent call last)")
-    trouble = figures.lost or figures.crossed or tracebacks or slow or untold
-    good = not trouble and figures.finished > 0 and max(growth) <= args.growth
-    rows = table(args, figures, took, tracebacks)
-    rows["memory at rest, before and after each round"] = " / ".join(f"{size:.0f}" for size in resting) + " MB"
-    rows["its growth since the first, and the peak"] = ", ".join(f"{one:+.1f} %" for one in growth) + f"; {peak:.0f} MB"
+    trouble = figures.lost or figures.crossed or tracebacks or rounds.slow or rounds.untold
+    good = not trouble and steady and figures.finished > 0 and max(growth) <= args.growth
+    rows = table(args, figures, rounds.took, tracebacks)
+    warming, measured = rounds.resting[: -args.rounds], rounds.resting[-args.rounds :]
+    rows["memory at rest while it was warmed"] = f"{shown(warming)}, {'' if steady else 'not '}steady"
+    rows["memory at rest after each round"] = shown(measured)
+    rows["its growth, and the peak"] = f"{', '.join(f'{one:+.1f} %' for one in growth)}; {rounds.peak:.0f} MB"
     return figures, rows, good
+
+
+def shown(sizes: list[float]) -> str:
+    return " / ".join(f"{size:.0f}" for size in sizes) + " MB"
 
 
 def table(args: argparse.Namespace, figures: Figures, took: float, tracebacks: int) -> dict:
@@ -307,18 +315,14 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", action="append", default=[], help="a model besides the bundled ones")
     parser.add_argument("--threads", type=int, default=1, help="of the server and of the reference")
     parser.add_argument("--idle", type=int, default=30, help="seconds after which the server forgets who has left")
-    parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise in a round")
+    parser.add_argument("--growth", type=float, default=5, help="percent by which the memory may rise in the rounds")
+    parser.add_argument("--steady", type=float, default=1, help="percent by which it may differ when it is warmed")
     parser.add_argument("--patience", type=float, default=6, help="seconds in which a refusal must have come")
-    parser.add_argument("--reference", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(words)
 
 
 def main(words: list[str]) -> int:
     args = options(words)
-    if args.reference:
-        sys.path.insert(0, str(ROOT))
-        print_reference(args.model)
-        return 0
     variables = {"GIBBS_JEM_IDLE_SECONDS": str(args.idle), "OMP_NUM_THREADS": str(args.threads)}
     with tempfile.TemporaryDirectory() as folder:
         server = start_server(Path(folder) / "log.txt", [Path(model) for model in args.model], **variables)
