@@ -63,7 +63,7 @@ class View:
     stored: Tensor  # uint8 (3, S, S)
     box: Box  # in pixels of the picture
     face: int | None  # which face was aligned
-    lost: bool  # a face was looked for and none was found
+    lost: bool  # a face was looked for and is not in it
     note: str = ""
 
 
@@ -115,7 +115,7 @@ def crop_for(picture: Picture, entry: Entry, face: object = 0, box: object = Non
     size = entry.image_size
     if box is not None:
         square = _box(box)
-        return View(_stored(crop(picture.image, square, size)), square, None, False)
+        return View(_stored(crop(picture.image, square, size)), square, None, _beside(picture, entry, square))
     if entry.data.faces and picture.avatar is None:
         faces = picture.find_faces()
         if faces:
@@ -139,6 +139,15 @@ def _middle(picture: Picture, size: int, lost: bool = False, note: str = "") -> 
     else:
         stored = _stored(crop(picture.image, square, size))
     return View(stored, square, None, lost, note)
+
+
+def _beside(picture: Picture, entry: Entry, square: Box) -> bool:
+    """Whether a crop by hand is beside the faces that were found. Where none was, a visitor may know better."""
+    if not entry.data.faces or picture.avatar is not None:
+        return False
+    left, top, right, bottom = square
+    inside = [left <= face.middle[0] <= right and top <= face.middle[1] <= bottom for face in picture.find_faces()]
+    return bool(inside) and not any(inside)
 
 
 def _number(value: object, count: int) -> int:

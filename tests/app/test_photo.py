@@ -181,12 +181,6 @@ def current_names() -> list[str]:
     return list(photo.current().catalog.entry("tiny").attributes)
 
 
-def test_the_verdict_unlike_greys_the_rows(app: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    answer, _, _ = photo.show(None, Ledger(), event(order=1, data=encoded(Image.fromarray(noise))))
-    assert answer["greyed"] == (answer["gate"]["verdict"] == "unlike")
-
-
 def reading(percentile: float, beyond: bool, verdict: str) -> SimpleNamespace:
     return SimpleNamespace(reading=Reading(1.0, percentile, beyond, verdict))
 
