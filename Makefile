@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet
 
-.PHONY: demo test test-core test-page test-app test-train test-quick test-lowest lint lock audit browser scripts clean
+.PHONY: demo test test-core test-page test-app test-train test-quick test-lowest coverage lint lock audit browser scripts clean
 
 demo: $(VENV)/app.done
 	$(BIN)/python app.py
@@ -33,7 +33,13 @@ test-train:
 test-quick: $(VENV)/dev.done
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q --quick
 
-# The same with the oldest packages that pyproject.toml allows, in an environment of its own.
+# How much of the core and of the app their own tests run, without browsers; which lines they do not is in the report.
+coverage: $(VENV)/dev.done
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q tests/jem_core tests/app --cov=jem_core --cov=app --cov-report=
+	$(BIN)/coverage report --show-missing --include='jem_core/*' --fail-under=90
+	$(BIN)/coverage report --show-missing --include='app/*' --fail-under=85
+
+# The tests of daily work with the oldest packages that pyproject.toml allows, in an environment of its own.
 OLDEST = $(shell sed -n '/^dependencies/,/^]/s/^ *"\([^>]*\)>=\([0-9.]*\)[,"].*/\1==\2/p' pyproject.toml)
 TESTING = $(shell grep -E '^(pytest|torchmetrics|torchvision)==' requirements-dev.txt)
 test-lowest: | $(VENV)/bin/python
