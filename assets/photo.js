@@ -33,7 +33,7 @@ export function mount({ element, trigger }) {
     trigger(name, { order: photo.order, model: photo.reply?.model, face: photo.face, box: photo.box, ...values });
   }
 
-  const crop = mountCrop({ find, photo, changed: () => photo.reply && ask() });
+  const crop = mountCrop({ find, photo, changed: () => ask() });
   const edit = mountEdit({ find, act, photo, request });
   const camera = mountCamera({ find, say, send });
 
@@ -209,7 +209,11 @@ export function mount({ element, trigger }) {
     ...edit.actions,
     avatar: () => ask({ avatar: Math.floor(Math.random() * 1e9) }),
     astronaut: () => ask({ example: 'astronaut' }),
-    forget: () => request('forget'),
+    forget: () => {
+      crop.still(); // nothing more is asked of a picture that goes
+      edit.still();
+      request('forget');
+    },
     studio: () => request('studio'),
     reset: () => {
       photo.box = null;

@@ -50,5 +50,5 @@ export function mountCrop({ find, photo, changed }) {
       held = null;
     });
   for (const key of ['x', 'y', 'side']) slider(key).addEventListener('input', adjust);
-  return { place };
+  return { place, still: () => clearTimeout(settle) };
 }

@@ -130,5 +130,5 @@ export function mountEdit({ find, act, photo, request }) {
     },
     save: () => download(edit.images[edit.shown], 'edited.png'),
   };
-  return { welcome, reset, show, forget, actions, stopped: () => state('') };
+  return { welcome, reset, show, forget, actions, still: () => clearTimeout(edit.timer), stopped: () => state('') };
 }
