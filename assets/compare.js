@@ -1,15 +1,34 @@
+// @ts-check
 // The third screen: the paragraph, rows of pictures, tables, the map of pairs, and which plots the server is asked for.
 import { make, parts, setText, theme } from './base.js';
 import { drawPairs } from './compare_pairs.js';
 
+/** @typedef {{ text: string, interval?: string, from?: string }} Cell */
+/** @typedef {{ objective: string, title: string, model?: string, iterations?: number }} Column */
+/** @typedef {{ measure: string, average?: string, best: string[], ours: Record<string, Cell>, paper: Record<string, Cell> }} Line */
+/** @typedef {{ question: string, best: string[], cells: Record<string, string>, paper: string | null }} Answer */
+/** @typedef {{ models: Column[], rows: Answer[], paper: boolean, kinds: string, unlike: string }} Headline */
+/** @typedef {{ ours: Column[], paper: Column[], rows: Line[], paper_title: string, source: string, note: string }} Prediction */
+/** @typedef {{ measure: string, chains: number | null, cell: Cell }} Figure */
+/**
+ * What the screen shows (app/compare.py).
+ * @typedef {{ order: number, family: string, attribute: string, families: { key: string, title: string }[],
+ *   attributes: { name: string, label: string }[], paragraph: string, headline: Headline | null, synthesis: Figure[],
+ *   prediction: Prediction, missing: string, pairs: import('./compare_pairs.js').Pairs | null, conditions: string[] }} Reply
+ */
+/** @typedef {{ condition: number, seed: number, rows: { title: string, images: string[] }[] }} Rows */
+
 const page = (window.gibbsJem ??= {});
 
+/** @param {import('./base.js').Component} component */
 export function mount({ element, trigger }) {
   const { find, say } = parts(element);
   // Mounted after this script has run.
+  /** @type {(selector: string) => any} */
   const more = (selector) => document.querySelector(`#gj-more ${selector}`);
+  /** @type {{ order: number, reply: Reply | null, attribute: string, family: string | null, theme: string, condition: number, seed: number, drawn?: number }} */
   const compare = { order: Date.now(), reply: null, attribute: 'all', family: null, theme: '', condition: 0, seed: 0 };
-  const choose = (name) => find(`[data-compare=${name}]`) ?? more(`[data-compare=${name}]`);
+  const choose = (/** @type {string} */ name) => find(`[data-compare=${name}]`) ?? more(`[data-compare=${name}]`);
 
   function open() {
     compare.order += 1;
@@ -19,13 +38,14 @@ export function mount({ element, trigger }) {
     trigger('open', { order, family, model, attribute, theme: compare.theme });
   }
 
-  page.onCompare = (reply) => {
+  page.onCompare = (/** @type {any} */ reply) => {
     if (reply.kind === 'refused') return say(reply.message, 0);
     if (reply.order !== compare.order) return;
     if (reply.kind === 'rows') paintRows(reply);
     else paint(reply);
   };
 
+  /** @param {Reply} reply */
   function paint(reply) {
     const another = compare.family !== reply.family || !compare.reply;
     Object.assign(compare, { reply, family: reply.family, attribute: reply.attribute });
@@ -53,13 +73,14 @@ export function mount({ element, trigger }) {
     compare.drawn = performance.now();
   }
 
+  /** @type {(node: HTMLSelectElement, options: string[][], value: string) => void} */
   function fill(node, options, value) {
     node.replaceChildren(...options.map(([key, text]) => make('option', { value: key }, text)));
     node.value = value;
   }
 
   function askRows() {
-    if (!compare.reply.conditions.length) return;
+    if (!compare.reply?.conditions.length) return;
     find('.gjc-pictures').classList.add('gjc-waiting');
     if (!find('.gjc-pictures').childElementCount)
       find('.gjc-pictures').replaceChildren(make('p', { class: 'gj-hint' }, 'Drawing…'));
@@ -67,6 +88,7 @@ export function mount({ element, trigger }) {
     trigger('rows', { order, family, condition, seed });
   }
 
+  /** @param {Rows} reply */
   function paintRows(reply) {
     if (reply.condition !== compare.condition || reply.seed !== compare.seed) return;
     const rows = reply.rows.map((row) =>
@@ -81,6 +103,7 @@ export function mount({ element, trigger }) {
     find('.gjc-pictures').classList.remove('gjc-waiting');
   }
 
+  /** @param {Headline | null} headline */
   function paintHeadline(headline) {
     find('.gjc-headline').hidden = !headline?.rows.length;
     if (!headline) return;
@@ -104,6 +127,7 @@ export function mount({ element, trigger }) {
     find('[data-table=headline]').replaceChildren(head, make('tbody', {}, ...rows));
   }
 
+  /** @type {(cell?: Cell, kind?: string) => HTMLElement} */
   const figure = (cell, kind = '') =>
     make(
       'td',
@@ -113,7 +137,7 @@ export function mount({ element, trigger }) {
     );
 
   function paintPrediction() {
-    const { prediction } = compare.reply;
+    const { prediction } = /** @type {Reply} */ (compare.reply);
     const average = choose('average').value;
     const ours = prediction.ours.map((one) => {
       const count = one.iterations ? `${one.iterations.toLocaleString('en')} iterations` : '';
@@ -138,6 +162,7 @@ export function mount({ element, trigger }) {
     setText(more('.gjc-note'), [title, prediction.note].filter(Boolean).join(' '));
   }
 
+  /** @param {Figure[]} rows */
   function paintSynthesis(rows) {
     more('.gjc-synthesis').hidden = !rows.length;
     const heads = ['Measure', 'Value', 'Pictures'].map((text) => make('th', { scope: 'col' }, text));
@@ -152,6 +177,7 @@ export function mount({ element, trigger }) {
     );
   }
 
+  /** @type {(wanted: string[], model: string) => void} */
   function visit(wanted, model) {
     page.go('studio', false);
     page.open({ model, with: wanted, without: [], start: null, compare: 'none' });
@@ -162,23 +188,23 @@ export function mount({ element, trigger }) {
   function listen() {
     if (listening) return;
     listening = true;
-    choose('attribute').addEventListener('change', (event) => {
+    choose('attribute').addEventListener('change', (/** @type {any} */ event) => {
       compare.attribute = event.target.value;
       open();
     });
     choose('average').addEventListener('change', paintPrediction);
-    more('.gjc-curves').addEventListener('toggle', (event) => {
+    more('.gjc-curves').addEventListener('toggle', (/** @type {any} */ event) => {
       document.body.classList.toggle('gjc-open', event.target.open);
       window.dispatchEvent(new Event('resize')); // plots that were hidden have no width yet
     });
   }
 
-  choose('family').addEventListener('change', (event) => {
+  choose('family').addEventListener('change', (/** @type {any} */ event) => {
     Object.assign(compare, { family: event.target.value, attribute: 'all', reply: null });
     find('.gjc-pictures').replaceChildren();
     open();
   });
-  choose('condition').addEventListener('change', (event) => {
+  choose('condition').addEventListener('change', (/** @type {any} */ event) => {
     compare.condition = Number(event.target.value);
     askRows();
   });
@@ -187,7 +213,8 @@ export function mount({ element, trigger }) {
     askRows();
   });
   window.addEventListener('gj-screen', (event) => {
-    if (event.detail === 'compare' && (!compare.reply || compare.theme !== theme())) open();
+    if (/** @type {CustomEvent} */ (event).detail === 'compare' && (!compare.reply || compare.theme !== theme()))
+      open();
   });
   new MutationObserver(() => {
     if (compare.reply && document.body.dataset.screen === 'compare' && compare.theme !== theme()) open();

@@ -1,11 +1,21 @@
+// @ts-check
 // The map of pairs: one cell for each pair of attributes that can be true together; a click opens it in the studio.
 import { make, percent, setText } from './base.js';
 
+/**
+ * @typedef {{ title: string, model: string, chains: number, names: string[],
+ *   cells: { pair: [string, string], value: number, training: number }[] }} Pairs
+ */
+
+/**
+ * @param {{ more: (selector: string) => any, pairs: Pairs | null, attributes: { name: string, label: string }[],
+ *   visit: (wanted: string[], model: string) => void }} parts
+ */
 export function drawPairs({ more, pairs, attributes, visit }) {
   more('.gjc-pairs').hidden = !pairs;
   if (!pairs) return;
   const { names } = pairs;
-  const label = (name) => attributes.find((one) => one.name === name)?.label || name;
+  const label = (/** @type {string} */ name) => attributes.find((one) => one.name === name)?.label || name;
   const count = `${pairs.chains} sample${pairs.chains === 1 ? '' : 's'}`;
   setText(
     more('.gjc-pairs-note'),
@@ -15,6 +25,7 @@ export function drawPairs({ more, pairs, attributes, visit }) {
   const grid = more('.gjc-grid');
   grid.style.gridTemplateColumns = `minmax(8em, auto) repeat(${names.length}, minmax(20px, 30px))`;
   const head = [make('i'), ...names.map((name) => make('span', { class: 'gjc-up' }, make('em', {}, label(name))))];
+  /** @type {(a: string, b: string) => HTMLElement} */
   const cellOf = (a, b) => {
     const cell = known.get(`${a}+${b}`) || known.get(`${b}+${a}`);
     if (!cell || a === b) return make('i');

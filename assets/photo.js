@@ -1,31 +1,58 @@
+// @ts-check
 // The second screen: a picture goes to the server, what the model says of it comes back.
 import { make, parts, percent, setText, theme } from './base.js';
 import { mountCamera } from './photo_camera.js';
 import { mountCrop } from './photo_crop.js';
 import { mountEdit } from './photo_edit.js';
 
+/** @typedef {import('./photo_crop.js').Box} Box */
+/**
+ * What the model says of one attribute (app/photo.py), and how often test pictures with that answer really had it.
+ * @typedef {{ name: string, label: string, p: number, sentence: string, enough: boolean, count?: number | null,
+ *   rate: number, low: number, high: number, truth?: boolean }} Row
+ */
+/**
+ * What the model says of a picture.
+ * @typedef {{ model: string | null, attribute: string, face?: number, faces: Box[], picture?: string, crop: string,
+ *   size: { width: number, height: number }, box: Box, note: string, greyed: boolean, together: string, rows: Row[],
+ *   gate: { verdict: string, title: string, sentence: string } }} Reply
+ */
+/**
+ * The state of the screen. `chosen`: the model that the visitor chose for this picture; without one the server chooses
+ * by the picture. `named`: the model that the link names.
+ * @typedef {{ models: { name: string, title: string, levels: boolean, rivals: Record<string, string[]> }[], order: number,
+ *   reply: Reply | null, attribute: string | null, box: Box | null, face: number, chosen: string | null, theme: string,
+ *   limit: number, named: string | null, sent?: number, drawn?: number }} Photo
+ */
+
 const page = (window.gibbsJem ??= {});
 const NOTHING =
   'Choose a picture to see what the model says about each attribute, and how often test pictures with that answer had it.';
 
-const asPercent = (p) => (p > 0 && p < 0.01 ? '< 1 %' : p > 0.99 && p < 1 ? '> 99 %' : percent(p));
-/** A model is never certain, whatever its last digit says. */
+const asPercent = (/** @type {number} */ p) =>
+  p > 0 && p < 0.01 ? '< 1 %' : p > 0.99 && p < 1 ? '> 99 %' : percent(p);
+/** A model is never certain, whatever its last digit says. @param {number} p */
 const said = (p) => asPercent(Math.min(Math.max(p, 1e-6), 1 - 1e-6));
 
+/** @param {import('./base.js').Component} component */
 export function mount({ element, trigger }) {
   const { root, find, findAll, say } = parts(element);
   // These are mounted after this script has run.
+  /** @type {(selector: string) => any} */
   const right = (selector) => document.querySelector(`#gj-photo-rows ${selector}`);
+  /** @type {(selector?: string) => any} */
   const curve = (selector = '') => document.querySelector(`#gj-photo-curve ${selector}`.trim());
-  const act = (name) => find(`[data-photo=${name}]`);
-  // `chosen`: the model that the visitor chose for this picture; without one the server chooses by the picture.
-  const photo = { models: [], order: Date.now(), reply: null, attribute: null, box: null, face: 0, chosen: null };
+  const act = (/** @type {string} */ name) => find(`[data-photo=${name}]`);
   const query = new URLSearchParams(location.search);
   // A link to this screen may name a model; one to the studio speaks of the studio's.
   const named = query.get('screen') === 'photo' ? query.get('model') : null;
-  Object.assign(photo, { theme: theme(), limit: 0, named });
+  /** @type {Photo} */
+  const photo = {
+    ...{ models: [], order: Date.now(), reply: null, attribute: null, box: null, face: 0, chosen: null, limit: 0 },
+    ...{ theme: theme(), named },
+  };
 
-  /** Send something to the server under a new number; an answer to an older one is not looked at. */
+  /** Send something to the server under a new number; an answer to an older one is not looked at. @type {(name: string, values?: object) => void} */
   function request(name, values = {}) {
     photo.order += 1;
     root.dataset.busy = 'yes';
@@ -37,6 +64,7 @@ export function mount({ element, trigger }) {
   const edit = mountEdit({ find, act, photo, request });
   const camera = mountCamera({ find, say, send });
 
+  /** @type {Record<string, (reply: any) => void>} */
   const REPLY = {
     refused: (reply) => {
       say(reply.message, 0);
@@ -47,13 +75,14 @@ export function mount({ element, trigger }) {
     edited: (reply) => edit.show(reply),
     studio: toStudio,
   };
-  page.onPhoto = (reply) => {
+  page.onPhoto = (/** @type {any} */ reply) => {
     if (reply.kind === 'hello') return welcome(reply);
     if (reply.order !== photo.order && reply.kind !== 'forgotten') return; // what is gone is gone
     root.dataset.busy = '';
     REPLY[reply.kind]?.(reply);
   };
 
+  /** @param {{ models: Photo['models'], bytes: number, kept: string, level: number }} hello */
   function welcome(hello) {
     Object.assign(photo, { models: hello.models, limit: hello.bytes });
     const options = hello.models.map((one) => make('option', { value: one.name }, one.title));
@@ -65,6 +94,7 @@ export function mount({ element, trigger }) {
   }
 
   // Ask for a prediction; `source` is a new picture, otherwise the present one in another crop or under another model.
+  /** @param {object | null} [source] */
   function ask(source = null) {
     if (source) Object.assign(photo, { box: null, face: 0, attribute: null, sent: performance.now() });
     if (source && photo.reply) photo.chosen = null; // each picture chooses for itself
@@ -72,6 +102,7 @@ export function mount({ element, trigger }) {
     request('show', { model, attribute: photo.attribute, theme: theme(), ...source });
   }
 
+  /** @param {Blob | null | undefined} file */
   function send(file) {
     if (!file) return;
     if (file.size > photo.limit) {
@@ -85,6 +116,7 @@ export function mount({ element, trigger }) {
     reader.readAsDataURL(file);
   }
 
+  /** @param {Reply} reply */
   function show(reply) {
     Object.assign(photo, { reply, attribute: reply.attribute, face: reply.face ?? 0 });
     find('.gjp-shown').hidden = act('forget').hidden = false;
@@ -105,6 +137,7 @@ export function mount({ element, trigger }) {
     photo.drawn = performance.now();
   }
 
+  /** @param {Reply} reply */
   function paintFaces(reply) {
     const several = reply.faces.length > 1 ? reply.faces : [];
     const buttons = several.map((_, i) => {
@@ -119,6 +152,7 @@ export function mount({ element, trigger }) {
     find('.gjp-faces').hidden = !buttons.length;
   }
 
+  /** @param {Reply} reply */
   function paintGate(reply) {
     const { gate } = reply;
     const box = find('.gjp-gate');
@@ -127,6 +161,7 @@ export function mount({ element, trigger }) {
     for (const node of [right('.gjp-right') ?? right(''), curve()]) node?.classList.toggle('gjp-grey', reply.greyed);
   }
 
+  /** @param {Reply} reply */
   function paintRows(reply) {
     const known = reply.rows.some((row) => row.truth !== undefined);
     right('.gjp-rows').replaceChildren(...reply.rows.map((row) => rowOf(row, known)));
@@ -135,8 +170,9 @@ export function mount({ element, trigger }) {
     right('.gjp-rows').classList.toggle('gjp-with-truth', known);
   }
 
+  /** @type {(row: Row, known: boolean) => HTMLElement} */
   function rowOf(row, known) {
-    const at = (p) => `left:${(100 * p).toFixed(2)}%`;
+    const at = (/** @type {number} */ p) => `left:${(100 * p).toFixed(2)}%`;
     const width = row.enough ? `width:${(100 * Math.max(0.004, row.high - row.low)).toFixed(2)}%` : '';
     const was = row.enough ? asPercent(row.rate) : row.count == null ? '' : 'too few';
     const told = row.truth !== undefined; // an avatar's attributes are not all that a model of photographs asks for
@@ -146,7 +182,7 @@ export function mount({ element, trigger }) {
     const right_ = row.p > 0.5 === row.truth;
     return make(
       'button',
-      { ...head, title, 'aria-label': `${row.label}. ${title}`, onclick: () => select(row.name, true) },
+      { ...head, title, onclick: () => select(row.name, true) },
       make('span', {}, row.label),
       make(
         'span',
@@ -161,13 +197,15 @@ export function mount({ element, trigger }) {
     );
   }
 
+  /** @type {(name: string | null, byHand: boolean) => void} */
   function select(name, byHand) {
     photo.attribute = name;
-    for (const row of document.querySelectorAll('#gj-photo-rows .gjp-row'))
-      row.setAttribute('aria-pressed', String(row.dataset.name === name));
-    const row = photo.reply.rows.find((one) => one.name === name);
+    const all = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('#gj-photo-rows .gjp-row'));
+    for (const row of all) row.setAttribute('aria-pressed', String(row.dataset.name === name));
+    const reply = /** @type {Reply} */ (photo.reply);
+    const row = reply.rows.find((one) => one.name === name);
     setText(curve('h2'), row ? row.label : 'All attributes together');
-    setText(curve('.gjp-sentence'), row ? row.sentence : photo.reply.together);
+    setText(curve('.gjp-sentence'), row ? row.sentence : reply.together);
     curve('.gjp-said').hidden = false;
     curve().classList.add('gjp-filled');
     if (byHand) curve().classList.add('gjp-open'); // a phone shows it over the rows
@@ -182,6 +220,7 @@ export function mount({ element, trigger }) {
     trigger('curve', { order, model: reply.model, attribute: row ? row.name : 'all', at, theme: theme() });
   }
 
+  /** @param {{ model: string, with: string[], without: string[] }} reply */
   function toStudio(reply) {
     page.photo = true;
     page.go('studio', false);
@@ -204,6 +243,7 @@ export function mount({ element, trigger }) {
     if (began) page.open({ start: null }); // what the first screen shows came from the picture
   }
 
+  /** @type {Record<string, () => void>} */
   const ACTIONS = {
     ...camera,
     ...edit.actions,
@@ -221,37 +261,34 @@ export function mount({ element, trigger }) {
     },
   };
   root.addEventListener('click', (event) => {
-    const name = event.target.closest('button[data-photo]')?.dataset.photo;
+    const button = /** @type {Element} */ (event.target).closest('button[data-photo]');
+    const name = /** @type {HTMLElement | null} */ (button)?.dataset.photo;
     if (name) ACTIONS[name]?.();
   });
   document.addEventListener('click', (event) => {
-    if (event.target.closest?.('.gjp-close')) curve().classList.remove('gjp-open');
+    if (/** @type {Element} */ (event.target).closest('.gjp-close')) curve().classList.remove('gjp-open');
   });
-  act('file').addEventListener('change', (event) => {
+  act('file').addEventListener('change', (/** @type {any} */ event) => {
     send(event.target.files[0]);
     event.target.value = '';
   });
-  act('model').addEventListener('change', (event) => {
+  act('model').addEventListener('change', (/** @type {any} */ event) => {
     Object.assign(photo, { box: null, face: 0, chosen: event.target.value || null, named: null });
     if (!photo.reply) return;
     if (!photo.chosen) photo.reply.model = null;
     ask();
   });
   const drop = find('.gjp-drop');
-  drop.addEventListener('keydown', (event) => {
+  drop.addEventListener('keydown', (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
     act('file').click();
   });
-  for (const [kind, over] of [
-    ['dragover', true],
-    ['dragleave', false],
-    ['drop', false],
-  ]) {
+  for (const kind of /** @type {const} */ (['dragover', 'dragleave', 'drop'])) {
     root.addEventListener(kind, (event) => {
       event.preventDefault();
-      drop.classList.toggle('gjp-over', over);
-      if (kind === 'drop') send(event.dataTransfer.files[0]);
+      drop.classList.toggle('gjp-over', kind === 'dragover');
+      if (kind === 'drop') send(event.dataTransfer?.files[0]);
     });
   }
   document.addEventListener('paste', (event) => {

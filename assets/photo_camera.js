@@ -1,6 +1,8 @@
+// @ts-check
 // A picture from the webcam: it goes the same way as a file.
 import { make } from './base.js';
 
+/** @param {{ find: (selector: string) => any, say: (text: string, seconds?: number) => void, send: (file: Blob | null) => void }} parts */
 export function mountCamera({ find, say, send }) {
   const camera = find('.gjp-camera');
   const video = camera.querySelector('video');
@@ -25,7 +27,7 @@ export function mountCamera({ find, say, send }) {
     const sheet = make('canvas', { width: video.videoWidth, height: video.videoHeight });
     sheet.getContext('2d').drawImage(video, 0, 0);
     off();
-    sheet.toBlob((blob) => send(blob), 'image/jpeg', 0.95);
+    sheet.toBlob((/** @type {Blob | null} */ blob) => send(blob), 'image/jpeg', 0.95);
   }
 
   return { webcam, off, snap };

@@ -1,10 +1,18 @@
+// @ts-check
 // "Edit": attributes to add or remove, variants that come back, and a line between before and after.
 import { download, make, setText } from './base.js';
 
-export function mountEdit({ find, act, photo, request }) {
-  const edit = { with: [], without: [], seed: 0, images: [], shown: 0, timer: 0 };
-  const state = (text) => setText(find('.gjp-state'), text);
+/** @typedef {import('./photo.js').Reply} Reply */
+/** @typedef {'with' | 'without'} Key */
+/** @typedef {{ name: string, key: Key, label: string, title: string }} Choice what may change about one attribute */
 
+/** @param {{ find: (selector: string) => any, act: (name: string) => any, photo: import('./photo.js').Photo, request: (name: string, values?: object) => void }} parts */
+export function mountEdit({ find, act, photo, request }) {
+  /** @type {{ with: string[], without: string[], seed: number, images: string[], shown: number, timer: number }} */
+  const edit = { with: [], without: [], seed: 0, images: [], shown: 0, timer: 0 };
+  const state = (/** @type {string} */ text) => setText(find('.gjp-state'), text);
+
+  /** @param {{ level: number }} hello */
   function welcome(hello) {
     act('level').value = hello.level;
     paintLevel();
@@ -15,7 +23,7 @@ export function mountEdit({ find, act, photo, request }) {
     setText(find('.gjp-level output'), value < 1.8 ? 'a little' : value < 4.2 ? 'some' : 'a lot');
   }
 
-  /** A new answer: nothing is changed yet. A picture that the model does not know is not edited. */
+  /** A new answer: nothing is changed yet. A picture that the model does not know is not edited. @param {Reply} reply */
   function reset(reply) {
     Object.assign(edit, { with: [], without: [], seed: 0, images: [], shown: 0 });
     clearTimeout(edit.timer);
@@ -29,7 +37,8 @@ export function mountEdit({ find, act, photo, request }) {
   }
 
   function paintChips() {
-    const choices = photo.reply.rows.map(choice).sort((a, b) => a.label.localeCompare(b.label));
+    const { rows } = /** @type {Reply} */ (photo.reply);
+    const choices = rows.map(choice).sort((a, b) => a.label.localeCompare(b.label));
     const nodes = ['Add', 'Remove'].flatMap((title) => {
       const chips = choices.filter((one) => one.title === title).map(chip);
       return chips.length ? [make('div', { class: 'gj-group' }, make('h3', {}, title), make('div', {}, ...chips))] : [];
@@ -37,9 +46,9 @@ export function mountEdit({ find, act, photo, request }) {
     find('.gjp-chips').replaceChildren(...nodes);
   }
 
-  /** What a visitor may change about one attribute. Who has "No beard" may add one, not remove it. */
+  /** What a visitor may change about one attribute. Who has "No beard" may add one, not remove it. @type {(row: import('./photo.js').Row) => Choice} */
   function choice({ name, label, p }) {
-    const [, none, rest] = /^(No )?(.*)$/.exec(label);
+    const [, none, rest] = /** @type {RegExpExecArray} */ (/^(No )?(.*)$/.exec(label));
     const has = p > 0.5;
     return {
       name,
@@ -49,6 +58,7 @@ export function mountEdit({ find, act, photo, request }) {
     };
   }
 
+  /** @param {Choice} choice */
   function chip({ key, name, label }) {
     const on = edit[key].includes(name);
     const mark = make('i', { 'aria-hidden': 'true' });
@@ -57,9 +67,10 @@ export function mountEdit({ find, act, photo, request }) {
     return make('button', { ...head, 'data-state': on ? key : 'free', onclick }, mark, label);
   }
 
+  /** @type {(key: Key, name: string) => void} */
   function toggle(key, name) {
     const chosen = edit[key].includes(name);
-    const facts = photo.models.find((one) => one.name === photo.reply.model);
+    const facts = photo.models.find((one) => one.name === photo.reply?.model);
     edit[key] = chosen ? edit[key].filter((one) => one !== name) : [...edit[key], name];
     if (!chosen && key === 'with') {
       // What cannot be true beside it is not asked for as well.
@@ -77,7 +88,7 @@ export function mountEdit({ find, act, photo, request }) {
       state('');
       return;
     }
-    edit.timer = setTimeout(run, 300);
+    edit.timer = window.setTimeout(run, 300);
   }
 
   function run() {
@@ -85,6 +96,7 @@ export function mountEdit({ find, act, photo, request }) {
     request('modify', { with: edit.with, without: edit.without, level: Number(act('level').value), seed: edit.seed });
   }
 
+  /** @param {{ images: string[], has: boolean[] }} reply */
   function show(reply) {
     Object.assign(edit, { images: reply.images, shown: Math.max(0, reply.has.indexOf(true)) });
     find('.gjp-result').hidden = act('again').hidden = act('save').hidden = false;

@@ -7,6 +7,7 @@ import { readAddress, refusal, sane as saneValue, sentence as sentenceOf, writeA
 /** @typedef {import('./wire.js').Row} Row */
 /** @typedef {import('./wire.js').Settings} Settings */
 /** @typedef {import('./wire.js').Frame} Frame */
+/** @typedef {import('./wire.js').Letter} Letter */
 
 export const { root, find, findAll, say, mention } = parts(
   /** @type {HTMLElement} */ (document.querySelector('#gj-studio')),
@@ -79,7 +80,7 @@ export function addressOf(changes = {}) {
 }
 export const writeAddress = () => history.replaceState(history.state, '', addressOf({ walk: store.walk }));
 
-/** What goes to the server: never a field that is empty, so that the model's own value holds. */
+/** What goes to the server: never a field that is empty, so that the model's own value holds. @returns {Letter} */
 export function letter() {
   store.order += 1;
   const settings = settingsToSend();

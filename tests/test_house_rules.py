@@ -19,6 +19,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*")
     if path.suffix in (".py", ".js", ".css") and "__pycache__" not in path.parts
 ) + sorted(path for path in ROOT.glob("*.py"))
+SCRIPTS = [path for path in SOURCES if path.parent == ROOT / "assets" and path.suffix == ".js"]
 PYTHON = [path for path in SOURCES if path.suffix == ".py"]
 CORE = [path for path in PYTHON if path.is_relative_to(ROOT / "jem_core")]
 PLOTS = ROOT / "jem_core" / "plots.py"  # on its own: nothing else of the core needs it
@@ -66,6 +67,14 @@ def test_functions_are_short_and_take_little(path: Path) -> None:
                 assert len(set(taken) - {"self", "cls"}) <= MOST_PARAMETERS, where
 
 
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
+def test_scripts_of_the_page_are_typed(path: Path) -> None:
+    """Their types are in comments; `make lint` checks them where the first line asks for it."""
+    first, *rest = path.read_text(encoding="utf-8").splitlines()
+    assert first == "// @ts-check"
+    assert not [line for line in rest if "@ts-nocheck" in line or "@ts-ignore" in line]
+
+
 @pytest.mark.parametrize(("room", "other"), [("app", "train"), ("train", "app")])
 def test_the_app_and_the_command_line_know_nothing_of_each_other(room: str, other: str) -> None:
     """What both need is in jem_core; one command, `gibbs-jem`, opens both."""
@@ -77,7 +86,7 @@ def test_the_app_and_the_command_line_know_nothing_of_each_other(room: str, othe
 def test_there_is_something_to_check() -> None:
     assert len(PYTHON) > 50
     assert ROOT / "jem_core" / "samplers.py" in PYTHON
-    assert ROOT / "assets" / "studio.js" in SOURCES
+    assert ROOT / "assets" / "studio.js" in SCRIPTS
     assert ROOT / "assets" / "style.css" in SOURCES
 
 
