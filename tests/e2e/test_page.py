@@ -41,13 +41,25 @@ def serious_light_and_dark(studio) -> dict[str, list[str]]:
     return found
 
 
+def unfold(studio, screen: str) -> None:
+    """All that a screen has to show: its folded parts, and on the second what a picture brings."""
+    if screen == "photo":
+        studio.page.set_input_files("[data-photo=file]", ROOT / "assets" / "examples" / "astronaut.jpg")
+        studio.page.locator(".gjp-row").first.wait_for()
+        studio.page.locator("#gj-photo-plot .js-plotly-plot .main-svg").first.wait_for(state="attached")
+    folded = studio.page.locator(f"#gj-screen-{screen} details:not([open]):visible > summary")
+    while folded.count():
+        folded.first.click()
+
+
+@pytest.mark.parametrize("window", [(1100, 760), PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("screen", list(READY))
-def test_axe_finds_nothing_serious(visit, server, screen):
-    studio = visit(address=f"{server.url}/?__theme=light&screen={screen}&model=tiny-levels&chains=4")
+def test_axe_finds_nothing_serious(come, server, page_server, screen, window):
+    """The first screen with a model that has all of its parts, the others with models that were evaluated."""
+    url, model = (server.url, "tiny-levels") if screen == "studio" else (page_server.url, "tiny")
+    studio = come(url, window).open(f"{url}/?__theme=light&screen={screen}&model={model}&chains=4")
     studio.until(READY[screen])
-    if screen == "studio":
-        for panel in (".gj-path", ".gj-take", ".gj-hood", ".gj-beside", ".gj-settings", ".gj-strengths"):
-            studio.fold_out(panel)
+    unfold(studio, screen)
     assert serious_light_and_dark(studio) == {"Dark mode": [], "Light mode": []}
     if screen == "studio":
         studio.tile(1).locator(".gj-open").click()
