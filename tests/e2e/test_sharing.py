@@ -133,3 +133,17 @@ def test_a_shared_page_has_a_face_of_its_own(visit):
     )
     assert size == [1200, 630]
     assert studio.page.locator("link[rel=icon][type='image/svg+xml']").count() >= 1
+
+
+def test_how_much_may_change_is_part_of_the_changes_that_were_made(visit):
+    """With another value the same changes would lead to other pictures, so the link does not claim to repeat them."""
+    studio = visit(**{"with": ["Red"]}).settle()
+    studio.toggle("Left")
+    slider = studio.page.locator(".gj-lift input")
+    slider.fill("1")
+    slider.dispatch_event("change")
+    assert "walk=" not in link_of(studio)
+    assert "but not these pictures, because settings changed on the way" in studio.text(".gj-link-note")
+    studio.until("() => !document.querySelector('.gj-recipe-note').hidden")
+    assert "because settings changed on the way" in studio.text(".gj-recipe-note")
+    assert "walk=" not in studio.page.url
