@@ -126,6 +126,14 @@ def check_level(sigma: float) -> float:
     return float(sigma)
 
 
+def check_levels(sigma: Tensor) -> Tensor:
+    """The same of one level for each image."""
+    bad = sigma[~((sigma > 0) & sigma.isfinite())]
+    if len(bad):
+        raise ValueError(f"One of the noise levels is {bad[0].item():g}; expected finite numbers above 0.")
+    return sigma
+
+
 def check_shape(x: Tensor, image_size: int) -> None:
     if x.ndim != 4 or x.shape[1:] != (3, image_size, image_size):
         raise ValueError(f"The images have shape {tuple(x.shape)}; expected (N, 3, {image_size}, {image_size}).")

@@ -70,6 +70,11 @@ class KernelSettings:
             finite = name == "guidance_to" or value != float("inf")
             if not (isinstance(value, int | float) and value >= 0 and finite):
                 raise ValueError(f"{name} is {value!r}; expected a finite number of at least 0.")
+        if self.guidance_from > self.guidance_to:
+            between = f"from {self.guidance_from:g} to {self.guidance_to:g}"
+            raise ValueError(
+                f"Guidance acts {between}, which is at no level; expected guidance_from below guidance_to."
+            )
         bound = self.grad_clamp
         if bound is not None and not (isinstance(bound, int | float) and bound > 0):
             raise ValueError(f"grad_clamp is {bound!r}; expected None or a bound above 0.")

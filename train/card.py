@@ -9,6 +9,7 @@ from pathlib import Path
 from huggingface_hub import EvalResult, ModelCardData
 
 from jem_core.bundle import read_config
+from jem_core.data.facts import DataFacts
 from train.card_synthesis import JUDGED, factored, synthesis
 from train.markdown import between, percent, table
 
@@ -157,8 +158,15 @@ def _prediction(config: dict, evaluation: dict) -> list[str]:
     if "gate" in evaluation:
         gate = evaluation["gate"]
         listed = ", ".join(f"{name} {percent(entry['value'])}" for name, entry in gate["auroc"].items())
-        parts.append(f"The out-of-distribution gate (log p(x) and its gradient norm), AUROC: {listed}.")
+        parts.append(f"The gate, which greys pictures unlike the data ({gate_by(evaluation)}), AUROC: {listed}.")
     return parts
+
+
+def gate_by(evaluation: dict) -> str:
+    """What the gate looks at: it differs between models with noise levels, which alone are steered, and others."""
+    if "steering" in evaluation:
+        return "by what is left of known noise at five levels, and how undecided the labels are"
+    return "by log p(x) and its gradient norm"
 
 
 def _making(config: dict, evaluation: dict) -> list[str]:
@@ -192,7 +200,7 @@ def _use(config: dict) -> list[str]:
 def _terms(config: dict) -> list[str]:
     data = config["data"]
     parts = ["## Intended use", USE, "## Limits", LIMITS]
-    if data.get("faces") or data.get("source") == "celeba":
+    if DataFacts.read(config, config["model"]["names"]).faces:
         parts[-1] += " " + LIMITS_CELEBA
     terms = f"{config.get('licence', 'MIT')}. Data: {data.get('credit', '')} {data.get('licence', '')}".strip()
     return [*parts, "## Terms", terms.rstrip(".") + "."]

@@ -14,6 +14,8 @@ JUDGED = {
     "held_out_triples": "triples with a held-out pair",
 }
 
+SETTINGS = ("start_level", "lift", "wander_level", "guidance", "margin", "variety")
+
 
 def synthesis(evaluation: dict) -> list[str]:
     found, judge = evaluation["synthesis"], evaluation["judge"]
@@ -40,11 +42,17 @@ def synthesis(evaluation: dict) -> list[str]:
         f"{article}{plain_name}, which does not know what is asked. "
         f"{100 * evaluation['interval']:.0f} % intervals."
     )
+    if "settings" in found:
+        settings = {key: found["settings"][key] for key in SETTINGS if key in found["settings"]}
+        text += " Settings: " + ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in settings.items()) + "."
     parts = ["## Conditional synthesis", text, table([*heads], rows), _attributes(found), _weakest(found)]
+    added = evaluation.get("judge_of_additions", judge)
+    if added["trained_on"] != judge["trained_on"]:
+        parts.append(f"What was added later was judged by one trained on {added['trained_on']['rows']:,} images.")
     if "pairs_shuffled_conditions" in found:
         shuffled = found["pairs_shuffled_conditions"]
         parts.append(f"With the conditions of the pairs dealt out at random the judge agrees with {between(shuffled)}.")
-    return [*parts, *_steering(evaluation), *_fidelity(evaluation), *_starts(found)]
+    return [*parts, *_steering(evaluation), *_editing(evaluation), *_fidelity(evaluation), *_starts(found)]
 
 
 def _steering(evaluation: dict) -> list[str]:
@@ -55,6 +63,7 @@ def _steering(evaluation: dict) -> list[str]:
     heads = ["after toggle", *map(str, range(found["toggles"] + 1))]
     right = ["judged right", *(percent(one["value"]) for one in found["judged_right"])]
     clipped = ["clipped pixels", *(percent(value) for value in found["clipped"])]
+    kept = ["other attributes kept", "-", *(percent(value) for value in found["kept_others"])]
     text = (
         f"{found['walks']} random walks of {found['toggles']} toggles, {found['chains']} chains each: judged right "
         f"{between(found['mean'])} over all toggles. Clipped pixels of the data: {percent(found['data_clipped'])}. "
@@ -64,7 +73,23 @@ def _steering(evaluation: dict) -> list[str]:
         f"{percent(rate['value'])} at {steps} steps (Frechet distance {distance:.1f})"
         for steps, rate, distance in zip(long["steps"], long["judged_right"], long["frechet"], strict=True)
     )
-    return ["### Steering", text, table(heads, [right, clipped]), f"Wandering, judged right: {wandered}."]
+    return ["### Steering", text, table(heads, [right, clipped, kept]), f"Wandering, judged right: {wandered}."]
+
+
+def _editing(evaluation: dict) -> list[str]:
+    """Test pictures with one attribute added."""
+    found = evaluation.get("editing")
+    if not found:
+        return []
+    names = {name.replace("_", " "): facts["judged_right"]["value"] for name, facts in found["attributes"].items()}
+    text = (
+        f"One attribute added to test pictures, {found['judged_right']['of']} edits: judged right "
+        f"{between(found['judged_right'])} ({', '.join(f'{name} {percent(rate)}' for name, rate in names.items())}); "
+        f"{percent(found['others_kept'])} of the other attributes kept."
+    )
+    if found["outside_difference"] is not None:
+        text += f" Mean difference outside the change: {found['outside_difference']:.3f} of 1."
+    return ["### Edits", text]
 
 
 def _attributes(found: dict) -> str:
@@ -98,7 +123,8 @@ def _fidelity(evaluation: dict) -> list[str]:
     near = found["nearest_training_image"]
     text = (
         f"Nearest training image (root mean square over pixels): {near['samples_median']:.3f} for samples, "
-        f"{near['real_median']:.3f} for real images that training never saw, in the median."
+        f"{near['real_median']:.3f} for real images that training never saw, in the median. Nearer than all but 1 % of "
+        f"those are {percent(near['samples_nearer_than_that'])} of the samples."
     )
     if "spread" in found:
         ratio = found["spread"]

@@ -52,7 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a table in a minute; nothing is written")
     parser.add_argument("--samples", type=int, metavar="N", help="chains per condition (100, fewer for a slow model)")
     parser.add_argument("--jem", type=Path, metavar="MODEL", help="a factored model to compare synthesis with")
-    parser.add_argument("--other", type=Path, metavar="DIR", help="another data set of this size, for the gate")
+    parser.add_argument(
+        "--other",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="another data set of this size, for the gate; repeat it",
+    )
     parser.add_argument(
         "--heatmap", type=int, nargs="?", const=4, default=0, metavar="N", help="also pairs.json, N chains per pair (4)"
     )
@@ -63,10 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--free", type=int, metavar="N", help="chains without a condition, for the Frechet distance (500)"
     )
     parser.add_argument("--prediction", action="store_true", help="with --add: prediction and the gate once more")
+    parser.add_argument("--steering", action="store_true", help="with --add: walks of toggles and wandering once more")
     parser.add_argument(
         "--add",
         action="store_true",
-        help="keep the evaluation that is there, add what --prediction, --jem, --heatmap, --edits and --free ask for",
+        help="keep the evaluation that is there, add what --prediction, --steering, --jem, --heatmap, --edits and "
+        "--free ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -151,11 +159,11 @@ def predict_part(bundle: Bundle, dataset: Dataset, args: argparse.Namespace) -> 
         part["prediction_held_out_combinations"] = found | {"split": "test"}
     ordinary = images[:ORDINARY_IMAGES]
     strange = strangers(ordinary[:STRANGERS], bundle.data.faces, args.seed)
-    if args.other:
-        stranger = Dataset.open(args.other)
+    for place in args.other or ():
+        stranger = Dataset.open(place)
         if stranger.image_size != dataset.image_size:
             raise ValueError(f"--other has {stranger.image_size} px, the model's data {dataset.image_size} px.")
-        strange["the other data set"] = stranger.tensors(stranger.indices("test")[:STRANGERS])[0]
+        strange[stranger.info["title"]] = stranger.tensors(stranger.indices("test")[:STRANGERS])[0]
     calibration = calibration_report(p, labels.numpy(), bundle.names) | {"model": bundle.name, "split": "test"}
     known = dataset.tensors(dataset.indices("val")[:GATE_IMAGES])[0]
     calibration["gate"] = gate_report(bundle.model, known, ordinary, strange)
@@ -179,13 +187,18 @@ def synthesis_part(setting: Setting, args: argparse.Namespace) -> dict:
     part[f"synthesis_{start}"] = main_figures(setting, plan.plain(), plain, start)
     part["synthesis"]["samplers_and_starts"] = variants(setting, plan, drawn, plain)
     part["fidelity"] = free_part(setting, args.free or plan.free, part["synthesis"])
-    if bundle.levels:
-        walks = WALKS if args.samples is None else max(2, min(WALKS, args.samples // 2))
-        part["steering"] = steering(setting, plan, walks)
-        part["long_run"] = long_run(setting, plan)
+    part |= steering_part(setting, plan, args.samples)
     part |= extras(setting, args, plan, plain)
     part["samples"] = sample_sheet(bundle, args)
     return part
+
+
+def steering_part(setting: Setting, plan: Plan, samples: int | None = None) -> dict:
+    """Walks of toggles and long wandering, of a model that knows noise levels."""
+    if not setting.bundle.levels:
+        return {}
+    walks = WALKS if samples is None else max(2, min(WALKS, samples // 2))
+    return {"steering": steering(setting, plan, walks), "long_run": long_run(setting, plan)}
 
 
 def free_part(setting: Setting, chains: int, figures: dict) -> dict:
@@ -211,20 +224,23 @@ def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[s
 
 def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
     """The extras alone, put beside the figures that an earlier run wrote."""
-    chains = bool(args.jem or args.heatmap or args.edits or args.free)
+    chains = bool(args.jem or args.heatmap or args.edits or args.free or args.steering)
     if bundle.evaluation is None or (judge is None and chains) or not (chains or args.prediction):
         raise ValueError(
-            "--add needs a model that was evaluated, and --prediction or, for one that samples, --jem, --heatmap, "
-            "--edits or --free."
+            "--add needs a model that was evaluated, and --prediction or, for one that samples, --steering, --jem, "
+            "--heatmap, --edits or --free."
         )
     part = predict_part(bundle, dataset, args) if args.prediction else {}
     if judge is not None and chains:
         setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
         plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
+        if args.steering:
+            part |= steering_part(setting, plan, args.samples)
         plan.singles, plan.triples, plan.held_out_triples = [], [], []
         part |= extras(setting, args, plan, draw_plan(setting, plan, plain_start(bundle)) if args.jem else {})
         if args.free:
             part["fidelity"] = free_part(setting, args.free, bundle.evaluation["synthesis"])
+        part["judge_of_additions"] = judge_facts(judge)
     evaluation = bundle.evaluation | part | {"added_by": shown_command(args)}
     evaluation["measures"] = measures(evaluation)
     bundle.reports["evaluation"] = evaluation

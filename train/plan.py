@@ -49,12 +49,10 @@ class Plan:
     def plain(self) -> Plan:
         """The same with fewer chains, for noise that does not know the condition."""
         chains = {"singles": self.chains["singles"] // 5} | {
-            name: self.chains[name] // 2 for name in ("seen_pairs", "held_out_pairs") if name in self.chains
+            name: self.chains[name] // 2 for name in MEASURES[1:] if name in self.chains
         }
         return replace(
             self,
-            triples=[],
-            held_out_triples=[],
             chains={name: max(2, n) for name, n in chains.items()},
             free=0,
             variant=0,
@@ -127,10 +125,16 @@ def most_visible(bundle: Bundle, judge: Judge) -> tuple[str, ...]:
 
 
 def with_a_third(bundle: Bundle, names: Sequence[str], pairs: Sequence[Condition]) -> list[Condition]:
-    """Held-out pairs, each with one more attribute that training has seen with either of the two."""
+    """Held-out pairs, each with one more attribute that training has seen with either of the two, and that takes the
+    place of neither."""
     found = []
     for i, pair in enumerate(pairs):
-        free = [name for name in names if name not in (*pair.required, *pair.excluded)]
+        taken = {
+            *pair.required,
+            *pair.excluded,
+            *(one for name in pair.required for one in bundle.data.instead_of(name)),
+        }
+        free = [name for name in names if name not in taken]
         for name in free[i:] + free[:i]:  # another one for each pair
             singles = [{known: value == 1} for known, value in zip(pair.names, pair.values, strict=True) if value >= 0]
             seen = [Condition.from_dict(bundle.names, single | {name: True}) for single in singles]

@@ -12,7 +12,8 @@ from plotly.offline import get_plotlyjs
 
 from jem_core import plots
 from jem_core.bundle import REPORTS, read_config, read_report
-from train.card import HOW
+from jem_core.data.facts import DataFacts
+from train.card import HOW, gate_by
 from train.markdown import between, percent
 from train.measures import PREDICTION, is_plain
 
@@ -69,7 +70,8 @@ def write_report(directory: Path, path: Path) -> None:
 def report(config: dict, files: dict, samples: Path) -> str:
     evaluation = files["evaluation"]
     body = [*_head(config, evaluation), *_measures(evaluation), *_pictures(evaluation, samples)]
-    figures = _figures(evaluation, files)
+    facts = DataFacts.read(config, config["model"]["names"])
+    figures = _figures(evaluation, files, facts)
     options = "".join(
         f'<option value="{escape(name)}">{escape(plots.name_of(name))}</option>'
         for name in (plots.ALL, *files["calibration"]["attributes"])
@@ -89,7 +91,7 @@ def report(config: dict, files: dict, samples: Path) -> str:
     )
 
 
-def _figures(evaluation: dict, files: dict) -> dict[str, dict]:
+def _figures(evaluation: dict, files: dict, facts: DataFacts) -> dict[str, dict]:
     """For each attribute its three plots; and the plots of synthesis."""
     calibration, curves, found = files["calibration"], files["curves"], evaluation["prediction"]
     name = evaluation["model"]
@@ -107,7 +109,9 @@ def _figures(evaluation: dict, files: dict) -> dict[str, dict]:
         rows = evaluation["synthesis"]["samplers_and_starts"]
         figures["starts"] = _plain(plots.samplers_and_starts(rows))
     if files.get("pairs"):
-        figures["pairs"] = _plain(plots.pairs_map(files["pairs"]))
+        # What cannot be true together stays blank.
+        possible = [row for row in files["pairs"]["pairs"] if row["pair"][1] not in facts.rivals(row["pair"][0])]
+        figures["pairs"] = _plain(plots.pairs_map(files["pairs"] | {"pairs": possible}))
     return figures
 
 
@@ -176,7 +180,7 @@ def _gate(evaluation: dict) -> list[str]:
         for name, entry in found["auroc"].items()
     ]
     heads = ["what is shown instead", "AUROC", 'found "unlike"', "images"]
-    return ["<h2>The gate: log p(x) and its gradient norm, two-sided</h2>", table(heads, rows)]
+    return [f"<h2>The gate, {gate_by(evaluation)}</h2>", table(heads, rows)]
 
 
 def _synthesis(evaluation: dict, figures: dict) -> list[str]:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jem_core.model import JointEnergyModel, check_level
+from jem_core.model import JointEnergyModel, check_level, check_levels
 from jem_core.networks.second_order import Convolution, silu
 
 SPREAD = 0.5  # s: of the data in [-1, 1]
@@ -227,7 +227,7 @@ class ResidualModel(JointEnergyModel):
 
     def at(self, sigma: float | Tensor) -> Level:
         """The model of images blurred by sigma; a tensor (N,) gives each image its own."""
-        return Level(self, sigma if isinstance(sigma, Tensor) else check_level(sigma))
+        return Level(self, check_levels(sigma) if isinstance(sigma, Tensor) else check_level(sigma))
 
     def encode(self, images: Tensor) -> Tensor:
         return images * 2 - 1

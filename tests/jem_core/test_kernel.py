@@ -288,6 +288,10 @@ def bad_calls(model: JointEnergyModel) -> dict:
         "guidance inf": (lambda: KernelSettings(guidance=float("inf")), "guidance is inf"),
         "guidance from below 0": (lambda: KernelSettings(guidance_from=-1.0), r"guidance_from is -1\.0"),
         "guidance to nowhere": (lambda: KernelSettings(guidance_to=float("nan")), "guidance_to is nan"),
+        "guidance at no level": (
+            lambda: KernelSettings(guidance_from=3, guidance_to=1),
+            "from 3 to 1, which is at no level",
+        ),
         "margin": (lambda: KernelSettings(margin=-0.5), r"margin is -0\.5"),
         "clamp": (lambda: KernelSettings(grad_clamp=0), "grad_clamp is 0"),
         "clamp of words": (lambda: KernelSettings(grad_clamp="1"), "grad_clamp is '1'"),

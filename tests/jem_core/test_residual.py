@@ -228,6 +228,8 @@ def bad_calls() -> dict:
         "level 0": (lambda: model.at(0), "level is 0; expected a finite number above 0"),
         "a negative level": (lambda: model.at(-0.5), r"level is -0\.5"),
         "an infinite level": (lambda: model.at(float("inf")), "level is inf"),
+        "a level 0 of one image": (lambda: model.at(torch.tensor([1.0, 0.0])), "One of the noise levels is 0"),
+        "an infinite one": (lambda: model.at(torch.tensor([float("inf")])), "One of the noise levels is inf"),
         "no number": (lambda: model.at(float("nan")), "level is nan"),
         "a word": (lambda: model.at("high"), "level is 'high'"),
         "a level of the paper's": (lambda: PaperModel("a", 32, 1).at(0.5), r"level is 0\.5; this model knows no noise"),

@@ -235,7 +235,7 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     assert after["added_by"].startswith("python -m train evaluate")
     words = ["evaluate", str(folder / "model"), "--data", str(tiny_dataset.directory), "--judge", str(folder / "judge")]
     assert main([*words, "--add"]) == 2
-    assert "--prediction or, for one that samples, --jem" in capsys.readouterr().err
+    assert "--prediction or, for one that samples, --steering" in capsys.readouterr().err
     (folder / "model" / "calibration.json").unlink()
     after["prediction"] = {}
     (folder / "model" / "evaluation.json").write_text(json.dumps(after))
