@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from jem_core.data.dataset import Dataset
+from tests.conftest import TINY_NET, TINY_RUN
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "jem_core", "train")
@@ -88,6 +92,16 @@ def test_the_command_works_away_from_the_repository(installed: Path, tmp_path: P
     words = ("sample", "avatars", "--with", "Sunglasses", "-n", 2, "--steps", 2, "--out", "grid.png")
     run(installed, "gibbs-jem", "train", *words, cwd=tmp_path)
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_is_trained_away_from_the_repository(installed: Path, tiny_dataset: Dataset, tmp_path: Path) -> None:
+    """With a configuration that travels in the package, made small."""
+    changes = TINY_RUN | TINY_NET | {"iterations": 20, "chain_count": 4}
+    words = [word for key, value in changes.items() for word in (f"--{key.replace('_', '-')}", value)]
+    words += ["--data", tiny_dataset.directory, "--out", "run", "--device", "cpu"]
+    run(installed, "gibbs-jem", "train", "fit", "avatars", *words, cwd=tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows if "denoising_loss" in row] == list(range(1, 21))
 
 
 def test_the_readmes_snippet_works_away_from_the_repository(installed: Path, tmp_path: Path) -> None:

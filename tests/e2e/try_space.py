@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,15 +71,15 @@ def install(space: Path, venv: Path) -> Path:
 
 
 @contextmanager
-def served(python: Path, space: Path, log: Path) -> Iterator[str]:
-    """`python app.py` in the Space's directory, until it answers; ended afterwards."""
+def served(command: Sequence[str | Path], folder: Path, log: Path) -> Iterator[str]:
+    """The app, started by this command in this directory, until it answers; ended afterwards."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     settings = {"GRADIO_SERVER_PORT": str(port), "PYTHONUNBUFFERED": "1"}
     with log.open("w") as target:
         process = subprocess.Popen(
-            [python, "app.py"], cwd=space, env=environment() | settings, stdout=target, stderr=subprocess.STDOUT
+            command, cwd=folder, env=environment() | settings, stdout=target, stderr=subprocess.STDOUT
         )
     try:
         url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 180
@@ -143,7 +143,7 @@ def attempt(folder: Path, args: argparse.Namespace) -> None:
     with timed("new environment, pip install -r requirements.txt"):
         python = install(space, folder / "venv")
     began = time.monotonic()
-    with served(python, space, log) as url:
+    with served([python, "app.py"], space, log) as url:
         print(f"python app.py, first answer ... {time.monotonic() - began:.1f} s", flush=True)
         with timed("in the browser"):
             facts = use(url, args.picture)
@@ -151,6 +151,10 @@ def attempt(folder: Path, args: argparse.Namespace) -> None:
         with timed("gradio_client"):
             answer = call(python, "-c", CLIENT, url, cwd=folder)
         print(f"  {answer.strip()}", flush=True)
+    check_log(log)
+
+
+def check_log(log: Path) -> None:
     trouble = [line for line in log.read_text().splitlines() if "Traceback" in line or "Error" in line]
     if trouble:
         raise SystemExit(f"The server's log holds errors: {trouble[0]}")
