@@ -140,7 +140,7 @@ def test_metadata_is_what_the_hub_reads(measured: Path):
 
 def test_celeba_weights_carry_their_terms(measured: Path):
     config = json.loads((measured / "model" / "config.json").read_text())
-    config["data"] |= {"source": "celeba", "licence": "non-commercial research", "credit": "CelebA."}
+    config["data"] |= {"source": "celeba", "faces": True, "licence": "non-commercial research", "credit": "CelebA."}
     config["licence"] = "non-commercial research only, trained on CelebA"
     front = yaml.safe_load(metadata(config, read(measured)).strip("-\n"))
     assert front["license"] == "other"
