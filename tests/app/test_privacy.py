@@ -14,7 +14,7 @@ import pytest
 from load.client import Tab, aside, events_of, new_http, start_server, stop_server
 from PIL import Image
 
-from app import api, photo, shell, studio, sweep
+from app import api, photo, photo_forget, shell, studio, sweep
 from app.parcels import parcels
 from jem_core.bundle import Bundle
 from tests.app.small_app import until
@@ -148,8 +148,21 @@ def test_what_is_under_way_brings_nothing_back(demo: gr.Blocks, monkeypatch: pyt
     session = what.replace(" ", "-")
     answer, after = aside(asyncio.run, forget_during(demo.local_url, session, name, asked, hold))
     assert "data:image" not in json.dumps(after), [reply.get("kind") or reply.get("status") for reply in after]
+    if name == "change":
+        assert answer["message"] == "The caller has gone."  # it was ended, not waited for
     assert answer.get("kind") == "refused" or answer.get("status") == "running"  # the run had begun, and then ended
     assert_nothing_is_kept(demo, session)
+
+
+def test_who_deletes_twice_at_once_does_not_wait_for_himself(demo: gr.Blocks) -> None:
+    async def come(url: str) -> list[dict]:
+        async with new_http(url) as http, Tab(http, await events_of(http), "hasty") as tab:
+            await last(tab, "show", {"order": 1, "data": DATA, "model": "tiny-levels"})
+            wishes = [tab.ask("forget", {"order": order}) for order in (2, 3)]
+            return await asyncio.wait_for(asyncio.gather(*wishes), photo_forget.PATIENCE / 2)
+
+    assert [reply["kind"] for reply in aside(asyncio.run, come(demo.local_url))] == ["forgotten", "forgotten"]
+    assert_nothing_is_kept(demo, "hasty")
 
 
 def test_a_picture_that_was_on_its_way_is_not_kept(demo: gr.Blocks) -> None:
@@ -174,9 +187,10 @@ def test_when_the_time_is_over_everything_is_forgotten(demo: gr.Blocks) -> None:
     aside(asyncio.run, come(demo.local_url))
     visitors = demo.app.state.visitors
     assert sweep.weights(demo)["leaver"] > 0
-    visitors.visits["leaver"].seen -= 10_000
 
     def swept() -> bool:  # nobody is forgotten while an answer is on its way, and the last one may be
+        for visit in visitors.visits.values():
+            visit.seen -= 10_000
         asyncio.run(sweep.sweep(visitors, 900))
         return "leaver" not in demo.state_holder.session_data
 
