@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from train.measures import measures, print_measures
 from train.plan import Plan, make_plan, quick_plan
 from train.steering import WALKS, long_run, steering
 from train.synthesis import (
+    MAIN_START,
     Setting,
     draw_plan,
     factored,
@@ -43,6 +45,7 @@ FORMAT = 1
 GATE_IMAGES, ORDINARY_IMAGES, STRANGERS = 800, 400, 150
 QUICK_IMAGES = 400
 ADDED_CHAINS = 20  # a pair, of both models
+TRIPLES = ("triples", "held_out_triples")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--free", type=int, metavar="N", help="chains without a condition, for the Frechet distance (500)"
     )
     parser.add_argument("--prediction", action="store_true", help="with --add: prediction and the gate once more")
+    parser.add_argument("--triples", action="store_true", help="with --add: the triples of attributes once more")
     parser.add_argument("--steering", action="store_true", help="with --add: walks of toggles and wandering once more")
     parser.add_argument(
         "--add",
         action="store_true",
-        help="keep the evaluation that is there, add what --prediction, --steering, --jem, --heatmap, --edits and "
-        "--free ask for",
+        help="keep the evaluation that is there, add what --prediction, --triples, --steering, --jem, --heatmap, "
+        "--edits and --free ask for",
     )
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also one self-contained page")
     parser.add_argument("--seed", type=int, default=0)
@@ -201,6 +205,17 @@ def steering_part(setting: Setting, plan: Plan, samples: int | None = None) -> d
     return {"steering": steering(setting, plan, walks), "long_run": long_run(setting, plan)}
 
 
+def triples_part(setting: Setting, plan: Plan, evaluation: dict) -> dict:
+    """The triples from either start, in the place of those that were there."""
+    plan = replace(plan, singles=[], seen_pairs=[], held_out_pairs=[])
+    start, part = plain_start(setting.bundle), {}
+    for key, chains, begun in (("synthesis", plan, MAIN_START), (f"synthesis_{start}", plan.plain(), start)):
+        figures = main_figures(setting, chains, draw_plan(setting, chains, begun), begun)
+        there = {name: value for name, value in evaluation[key].items() if name not in TRIPLES}
+        part[key] = there | {name: figures[name] for name in chains.measures()}
+    return part
+
+
 def free_part(setting: Setting, chains: int, figures: dict) -> dict:
     """Fidelity, by chains that are asked for nothing. The distance falls with their number: compare equal ones."""
     request = setting.request(Condition.free(setting.bundle.names), chains)
@@ -224,16 +239,18 @@ def extras(setting: Setting, args: argparse.Namespace, plan: Plan, drawn: dict[s
 
 def add(bundle: Bundle, dataset: Dataset, judge: Judge | None, args: argparse.Namespace) -> int:
     """The extras alone, put beside the figures that an earlier run wrote."""
-    chains = bool(args.jem or args.heatmap or args.edits or args.free or args.steering)
+    chains = bool(args.jem or args.heatmap or args.edits or args.free or args.steering or args.triples)
     if bundle.evaluation is None or (judge is None and chains) or not (chains or args.prediction):
         raise ValueError(
-            "--add needs a model that was evaluated, and --prediction or, for one that samples, --steering, --jem, "
-            "--heatmap, --edits or --free."
+            "--add needs a model that was evaluated, and --prediction or, for one that samples, --triples, --steering, "
+            "--jem, --heatmap, --edits or --free."
         )
     part = predict_part(bundle, dataset, args) if args.prediction else {}
     if judge is not None and chains:
         setting = Setting(bundle, dataset, judge, args.seed + 1)  # other chains than those of the evaluation
         plan = make_plan(bundle, judge, args.samples or ADDED_CHAINS)
+        if args.triples:
+            part |= triples_part(setting, plan, bundle.evaluation)
         if args.steering:
             part |= steering_part(setting, plan, args.samples)
         plan.singles, plan.triples, plan.held_out_triples = [], [], []

@@ -209,6 +209,17 @@ def test_no_evaluation_no_card(tiny_bundle, tmp_path, capsys):
         write_report(tmp_path / "model", tmp_path / "page.html")
 
 
+def test_triples_take_the_place_of_those_that_were_there(measured: Path, tiny_dataset, tmp_path):
+    shutil.copytree(measured, tmp_path / "copy")
+    before = read(tmp_path / "copy")
+    assert evaluate(tmp_path / "copy", tiny_dataset, "--add", "--triples", "--samples", "3") == 0
+    after = read(tmp_path / "copy")
+    for part, chains in (("synthesis", 3), ("synthesis_informed", 2)):
+        assert after[part]["triples"]["conditions"][0]["chains"] == chains
+        assert after[part]["seen_pairs"] == before[part]["seen_pairs"]
+    assert after["judge_of_additions"] == before["judge"]
+
+
 def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_path, capsys):
     shutil.copytree(measured, tmp_path / "copy")
     folder = tmp_path / "copy"
@@ -235,7 +246,7 @@ def test_extras_are_added_to_what_is_there(measured: Path, tiny_dataset, tmp_pat
     assert after["added_by"].startswith("python -m train evaluate")
     words = ["evaluate", str(folder / "model"), "--data", str(tiny_dataset.directory), "--judge", str(folder / "judge")]
     assert main([*words, "--add"]) == 2
-    assert "--prediction or, for one that samples, --steering" in capsys.readouterr().err
+    assert "--prediction or, for one that samples, --triples" in capsys.readouterr().err
     (folder / "model" / "calibration.json").unlink()
     after["prediction"] = {}
     (folder / "model" / "evaluation.json").write_text(json.dumps(after))
