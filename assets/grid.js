@@ -1,7 +1,7 @@
 // @ts-check
 // The grid of pictures: one canvas, enlarged smoothly. The newest frame wins: a slow browser drops frames, never lags.
 import { bitmap, colours, seriesColour, sharpen, stillness } from './base.js';
-import { find, model, store } from './store.js';
+import { find, model } from './store.js';
 import { buildTiles } from './tiles.js';
 
 /** @typedef {import('./wire.js').Frame} Frame */
@@ -244,6 +244,3 @@ function askedOf(frame) {
   const one = (wanted) => (/** @type {string} */ name) => ({ name, wanted, k: names.indexOf(name) });
   return [...frame.with.map(one(true)), ...frame.without.map(one(false))].filter((found) => found.k >= 0);
 }
-
-/** The exact pictures of the frame on screen, where it is a still one. */
-export const standing = () => (shown?.frame.digest && !store.playing ? shown : null);

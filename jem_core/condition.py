@@ -53,13 +53,6 @@ class Condition:
             raise ValueError(f"{both[0]} is both required and excluded; choose one of the two, or leave it free.")
         return cls.from_dict(names, {name: True for name in required} | {name: False for name in excluded})
 
-    @classmethod
-    def from_tensor(cls, names: Sequence[str], values: Tensor) -> Condition:
-        """From a tensor of K values in {-1, 0, 1}."""
-        if values.shape != (len(names),):
-            raise ValueError(f"The condition has shape {tuple(values.shape)}; expected ({len(names)},).")
-        return cls(tuple(names), tuple(values.tolist()))
-
     @property
     def required(self) -> tuple[str, ...]:
         return tuple(name for name, value in zip(self.names, self.values, strict=True) if value == WITH)

@@ -16,7 +16,7 @@ with sigma_up^2 = sigma'^2 (sigma^2 - sigma'^2) / sigma^2 and sigma_down^2 = sig
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -85,10 +85,3 @@ def constant(grad_coef: float, noise_std: float, steps: int) -> list[Step]:
         if not (isinstance(value, int | float) and 0 <= value < math.inf):
             raise ValueError(f"{name} is {value!r}; expected a finite number of at least 0.")
     return [Step(0.0, grad_coef, noise_std, 0.0)] * steps
-
-
-def wander(highest: float, lowest: float, count: int, kind: str = "ancestral") -> Iterator[Step]:
-    """For ever: up to the highest level (whoever steps lifts the chain there) and down again."""
-    cycle = descend(karras_levels(highest, lowest, count), kind)
-    while True:
-        yield from cycle

@@ -19,8 +19,8 @@ READY = {
 def axe_source() -> str:
     if not AXE.is_file():
         if os.environ.get("CI"):
-            pytest.fail("axe-core is missing: run npm ci; accessibility was not tested")
-        pytest.skip("axe-core is not installed (npm ci)")
+            pytest.fail("axe-core is missing: run make scripts; accessibility was not tested")
+        pytest.skip("axe-core is not installed (make scripts)")
     return AXE.read_text()
 
 

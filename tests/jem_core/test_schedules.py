@@ -1,11 +1,11 @@
 """The numbers of a schedule, against the table in its module."""
 
 import math
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import pytest
 
-from jem_core.schedules import Step, constant, descend, hold, karras_levels, wander
+from jem_core.schedules import Step, constant, descend, hold, karras_levels
 
 
 def test_levels_fall_from_the_highest_to_the_lowest_and_lie_denser_below() -> None:
@@ -40,11 +40,6 @@ def test_held_and_constant_steps() -> None:
     assert constant(1.0, 0.001, 2) == [Step(0.0, 1.0, 0.001, 0.0)] * 2
     assert constant(1.0, 0.001, 1)[0].temperature == pytest.approx(5e-7)  # the paper's
     assert constant(0.0, 0.001, 1)[0].temperature == math.inf
-
-
-def test_wandering_never_ends() -> None:
-    cycle = descend(karras_levels(1.0, 0.02, 5))
-    assert list(islice(wander(1.0, 0.02, 5), 12)) == [*cycle, *cycle, *cycle[:2]]
 
 
 @pytest.mark.parametrize(
