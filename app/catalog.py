@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app import gpu, static
+from app import gpu, kinds, static
 from app.attributes import grouped
 from app.model_check import check_model
 from app.presets import presets_for
@@ -23,12 +23,6 @@ from jem_core.settings import starts_for
 FIRST = "avatars"  # the model that the page opens on, where it is at hand
 LABELS = {"avatars": "Avatars", "celeba": "Faces", "shoes": "Shoes", "utzappos": "Shoes"}  # by the source of the data
 NOUNS = {"avatars": "faces", "celeba": "faces", "shoes": "shoes", "utzappos": "shoes"}
-OBJECTIVES = {  # in words for the screen
-    "denoising": "noise levels",
-    "gibbs-jem": "Gibbs-JEM",
-    "jem": "factored JEM",
-    "supervised": "supervised",
-}
 log = logging.getLogger("gibbs_jem")
 
 
@@ -75,7 +69,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        return self.config.get("title") or f"{self.name} ({OBJECTIVES.get(self.objective, self.objective)})"
+        return self.config.get("title") or f"{self.name} ({kinds.word(self.objective)})"
 
 
 class Catalog:
@@ -199,7 +193,7 @@ class Catalog:
             "exclusive": {name: list(data.instead_of(name)) for name in entry.attributes},
             "rivals": self.rivals(entry.name),
             "family": self.family(entry.name),
-            "kind": OBJECTIVES.get(entry.objective, entry.objective),
+            "kind": kinds.word(entry.objective),
             "label": LABELS.get(data.source, data.title),
             "noun": NOUNS.get(data.source, "pictures"),
             "cover": static.cover(data.source),

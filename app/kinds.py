@@ -3,9 +3,14 @@ says which there are and in what order; one without words here is called by its 
 
 from __future__ import annotations
 
-from app.catalog import OBJECTIVES as WORDS
 from jem_core.objectives import OBJECTIVES
 
+WORDS = {
+    "denoising": "noise levels",
+    "gibbs-jem": "Gibbs-JEM",
+    "jem": "factored JEM",
+    "supervised": "supervised",
+}
 NAMES = {  # in a sentence
     "denoising": "the noise-level model",
     "gibbs-jem": "Gibbs-JEM",
@@ -44,6 +49,11 @@ def start(text: str) -> str:
 def place(objective: str) -> int:
     """Which colour it has, on every plot: the newest kind has the first."""
     return list(reversed(OBJECTIVES)).index(objective)
+
+
+def baseline_place() -> int:
+    """The colour of the plain classifier, which makes no pictures."""
+    return next(place(name) for name, kind in OBJECTIVES.items() if not kind.generates)
 
 
 def joined(words: list[str]) -> str:

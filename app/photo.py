@@ -8,9 +8,9 @@ import gradio as gr
 import plotly.graph_objects as go
 from torch import Tensor
 
-from app import answers, api, reports, static, uploads
+from app import answers, api, kinds, reports, static, uploads
 from app import parameters as p
-from app.catalog import LABELS, OBJECTIVES, Entry
+from app.catalog import LABELS, Entry
 from app.gradio_inside import sent
 from app.photo_forget import Forgetting, Ledger
 from app.runtime import current
@@ -84,7 +84,7 @@ def hello() -> dict:
 def _model_facts(entry: Entry) -> dict:
     rivals = {name: list(entry.data.instead_of(name)) for name in entry.attributes}
     label = LABELS.get(entry.data.source, entry.data.title)
-    kind = OBJECTIVES.get(entry.objective, entry.objective)
+    kind = kinds.word(entry.objective)
     ours = entry.name.startswith(entry.data.source)  # one of a family; else its own name says more
     title = f"{label}: {kind if ours else entry.title}"
     return {"name": entry.name, "title": title, "levels": entry.levels, "rivals": rivals}
@@ -173,24 +173,26 @@ def seen(picture: Picture, name: str, asked: dict) -> View:
 def figure_of(name: str, attribute: str, at: float | None, theme: object) -> go.Figure | None:
     """The reliability plot, with a line where this picture stands; None for a model that was not evaluated."""
     catalog = current().catalog
-    calibration = reports.calibration(catalog.entry(name))
+    entry = catalog.entry(name)
+    calibration = reports.calibration(entry)
     if calibration is None:
         return None
     theme = theme if isinstance(theme, str) and theme in plots.INK else "light"
-    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), theme)
+    colours = (kinds.place(entry.objective), kinds.baseline_place())
+    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), theme, places=colours)
     if at is not None:
-        _mark(figure, at)
+        _mark(figure, at, plots.INK[theme])
     return figure.update_layout(title=None, height=CURVE, margin={"t": 8})  # the page says what it is
 
 
-def _mark(figure: go.Figure, at: float) -> None:
+def _mark(figure: go.Figure, at: float, colour: str) -> None:
     """A line where this picture stands."""
     # A model is never certain, whatever its last digit says.
     said = "< 1 %" if at < 0.01 else "> 99 %" if at > 0.99 else plots.percent(at, 0)
     figure.add_vline(
         x=at,
-        line={"color": plots.COLOURS[1], "width": 2},
-        annotation={"text": f"this picture: {said}", "font": {"color": plots.COLOURS[1]}},
+        line={"color": colour, "width": 2},
+        annotation={"text": f"this picture: {said}", "font": {"color": colour}},
         annotation_position="bottom left" if at > 0.5 else "top right",  # inside the plot and off the curve
         row=1,
         col=1,

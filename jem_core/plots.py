@@ -24,7 +24,6 @@ SERIES = {
 MUTED = {"light": "#5b5f68", "dark": "#a9acb5"}
 GAP = {"light": "#c62f3b", "dark": "#ff6b74"}
 TRACK = {"light": "#e9e5dc", "dark": "#2b2f37"}
-COLOURS = SERIES["light"]
 GRID = "rgba(128,128,128,.22)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 HEIGHT = 400
