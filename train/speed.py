@@ -41,11 +41,12 @@ def network(size: int, width: int, attributes: int, fold: int = 1) -> PaperModel
 
 
 def residual(size: int, attributes: int, **shape: object) -> ResidualModel:
-    """The network over noise levels. Its last layers begin at zero: a few random weights make its gradient real."""
+    """The network over noise levels, with a way back up as the bundled ones have. Its last layers begin at zero: a few
+    random weights make its gradient real."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = ResidualModel([f"attribute {i}" for i in range(attributes)], size, **shape)
-        for stage in model.net.stages:
+        model = ResidualModel([f"attribute {i}" for i in range(attributes)], size, **{"ascent": 1, **shape})
+        for stage in (*model.net.stages, *(ascent.stage for ascent in model.net.ascents)):
             nn.init.normal_(stage.weight, std=0.1)
         return model
 
