@@ -171,15 +171,19 @@ def seen(picture: Picture, name: str, asked: dict) -> View:
 
 
 def figure_of(name: str, attribute: str, at: float | None, theme: object) -> go.Figure | None:
-    """The reliability plot, with a line where this picture stands; None for a model that was not evaluated."""
+    """The reliability plot, with a line where this picture stands; None where the model was not evaluated, or where no
+    test picture had a known label."""
     catalog = current().catalog
     entry = catalog.entry(name)
     calibration = reports.calibration(entry)
-    if calibration is None:
+    if calibration is None or attribute not in (ALL, *calibration.names):
         return None
     theme = theme if isinstance(theme, str) and theme in plots.INK else "light"
     colours = (kinds.place(entry.objective), kinds.baseline_place())
-    figure = plots.reliability(calibration, attribute, reports.baseline(catalog, name), theme, places=colours)
+    beside = reports.baseline(catalog, name)
+    if beside is not None and attribute not in (ALL, *beside.names):
+        beside = None
+    figure = plots.reliability(calibration, attribute, beside, theme, places=colours)
     if at is not None:
         _mark(figure, at, plots.INK[theme])
     return figure.update_layout(title=None, height=CURVE, margin={"t": 8})  # the page says what it is

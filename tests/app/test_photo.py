@@ -14,13 +14,13 @@ import torch
 from evaluated import evaluate_prediction
 from PIL import Image
 
-from app import answers, api, photo, uploads
+from app import answers, api, photo, reports, uploads
 from app.catalog import Catalog, Entry
 from app.limits import Limits
 from app.photo_forget import ENDED, Ledger
 from app.runtime import Runtime, install
 from jem_core.bundle import Bundle
-from jem_core.calibration import Row
+from jem_core.calibration import Calibration, Row
 from jem_core.data import avatars
 from jem_core.data.dataset import Dataset
 from jem_core.data.facts import DataFacts
@@ -59,6 +59,22 @@ def red(size: tuple[int, int] = (60, 40), mode: str = "RGB") -> Image.Image:
     pixels = rng.integers(0, 90, (size[1], size[0], 3), dtype=np.uint8)
     pixels[..., 0] += 150
     return Image.fromarray(pixels).convert(mode)
+
+
+def test_an_attribute_that_was_never_measured_has_no_plot(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = reports.calibration
+
+    def lacking(entry: Entry) -> Calibration | None:
+        found = read(entry)
+        parts = {name: part for name, part in found.report["attributes"].items() if name != "Red"}
+        return Calibration(found.report | {"attributes": parts} if entry.name in lack else found.report)
+
+    monkeypatch.setattr(reports, "calibration", lacking)
+    lack = {"tiny"}
+    assert photo.figure_of("tiny", "Red", 0.5, "light") is None
+    whole = photo.figure_of("tiny", "Bright", 0.5, "light")
+    lack = {"tiny-supervised"}
+    assert len(photo.figure_of("tiny", "Red", 0.5, "light").data) < len(whole.data)  # without the classifier's line
 
 
 def test_a_picture_gives_rows_whose_numbers_stand_in_the_file(app: Path) -> None:
