@@ -155,7 +155,7 @@ def rows(event: gr.EventData) -> dict:
     return {"kind": "rows", "order": order, "condition": number, "seed": seed, "rows": found}
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=192)
 def _row(name: str, values: tuple[int, ...], seed: int) -> tuple[str, ...]:
     return tuple(_drawn(name, values, seed))
 
@@ -169,7 +169,7 @@ def _drawn(name: str, values: tuple[int, ...], seed: int) -> list[str]:
 _drawn = gpu.on_gpu(_drawn, duration=lambda name, values, seed: gpu.time_for(PICTURES * 100))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=192)
 def _kept_plots(stamp: tuple, key: str, attribute: str, theme: str) -> tuple[go.Figure | None, ...]:
     """Drawing them takes a third of a second, and anybody may ask for them again and again."""
     return tuple(draw(families(current().catalog).get(key), attribute, theme))
