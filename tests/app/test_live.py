@@ -203,7 +203,9 @@ def test_a_change_while_a_link_is_taken_again_does_not_wait(runtime):
     assert frame["left"] == 0
 
 
-@pytest.mark.parametrize(("walk", "word"), [("Red;Nobody", "Nobody"), ("Red;Left", "contradicts itself"), ("Red@x", "@x")])
+@pytest.mark.parametrize(
+    ("walk", "word"), [("Red;Nobody", "Nobody"), ("Red;Left", "contradicts itself"), ("Red@x", "@x")]
+)
 def test_a_link_that_makes_no_sense_is_refused(runtime, walk, word):
     frames, _ = run(LEVELS.but(walk=walk))
     assert frames[-1]["status"] == "error"
