@@ -10,10 +10,9 @@ the environment is kept and used again.
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 
-from try_space import ROOT, call, check_log, served, timed, use
+from try_space import ROOT, call, check_log, served, timed, use, work
 
 
 def attempt(folder: Path, args: argparse.Namespace) -> None:
@@ -36,15 +35,7 @@ def attempt(folder: Path, args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--source", default=str(ROOT), help="what pip installs")
-    parser.add_argument("--picture", type=Path, help="where a screenshot goes")
-    parser.add_argument("--folder", type=Path, help="where to work; kept afterwards")
-    args = parser.parse_args()
-    if args.folder:
-        args.folder.mkdir(parents=True, exist_ok=True)
-        attempt(args.folder.resolve(), args)
-    else:
-        with tempfile.TemporaryDirectory(prefix="package-") as place:
-            attempt(Path(place), args)
+    work(parser, attempt)
     print("The package works.")
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -123,6 +123,12 @@ def use(url: str, picture: Path | None) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--add", type=Path, action="append", default=[], help="a model to bundle besides those here")
+    work(parser, attempt)
+    print("The Space works.")
+
+
+def work(parser: argparse.ArgumentParser, attempt: Callable[[Path, argparse.Namespace], None]) -> None:
+    """In the folder that is asked for, which stays, or in one that goes."""
     parser.add_argument("--picture", type=Path, help="where a screenshot goes")
     parser.add_argument("--folder", type=Path, help="where to work; kept afterwards")
     args = parser.parse_args()
@@ -130,9 +136,8 @@ def main() -> None:
         args.folder.mkdir(parents=True, exist_ok=True)
         attempt(args.folder.resolve(), args)
     else:
-        with tempfile.TemporaryDirectory(prefix="space-") as place:
+        with tempfile.TemporaryDirectory(prefix="try-") as place:
             attempt(Path(place), args)
-    print("The Space works.")
 
 
 def attempt(folder: Path, args: argparse.Namespace) -> None:
